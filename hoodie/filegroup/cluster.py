@@ -25,10 +25,12 @@ from hoodie.filegroup.run import NewBaseFile, base_result, encodable, new_attemp
 from hoodie.filegroup.slice_reader import base_batches, open_base_file
 from hoodie.filegroup.staging import open_staged
 from hoodie.format.parquet_file import read_batches
+from hoodie.hashes.of_buckets import ring_hashes
 from hoodie.model.arrow_bytes import in_one_chunk, pieces_of, rows_bytes
-from hoodie.model.clustering import ClusterTask, JoinTask, Order, Pieces, Sample, SampleTask, SplitTask
+from hoodie.model.buckets import places_on
+from hoodie.model.clustering import ClusterTask, JoinTask, NewBuckets, Order, Pieces, Sample, SampleTask, SplitTask
 from hoodie.model.files import FileSlice
-from hoodie.model.meta_fields import FILE_NAME
+from hoodie.model.meta_fields import FILE_NAME, RECORD_KEY
 from hoodie.model.names import join, new_file_id
 from hoodie.model.plans import WriteContext, WriteResult
 from hoodie.storage.base import Storage
@@ -57,18 +59,21 @@ def run_cluster(storage: Storage, context: WriteContext, task: ClusterTask) -> l
     """
     if task.order is None:
         total = sum(_row_count(storage, file_slice) for file_slice in task.slices)
-        batches = (rows for file_slice in task.slices for rows in _rows(storage, context, file_slice, None))
-        return list(_files(storage, context, task, batches, total))
+        batches = (
+            rows for file_slice in task.slices for rows in _rows(storage, context, file_slice, None, task.buckets)
+        )
+        return _written(storage, context, task, batches, total)
     tables: list[pa.Table] = []
     room = 2 * ARROW_BYTES * sorted_bytes_of(context)
-    for batch in (b for file_slice in task.slices for b in _rows(storage, context, file_slice, task.order)):
+    found = (b for file_slice in task.slices for b in _rows(storage, context, file_slice, task.order, task.buckets))
+    for batch in found:
         room -= batch.nbytes
         if room < 0 and not task.at_any_size:
             return None
         if batch.num_rows:
             tables.append(pa.Table.from_batches([batch]))
     total = sum(table.num_rows for table in tables)
-    return list(_files(storage, context, task, _in_order(tables, task.order, _piece_bytes(context)), total))
+    return _written(storage, context, task, _in_order(tables, task.order, _piece_bytes(context)), total)
 
 
 def run_sample(storage: Storage, context: WriteContext, task: SampleTask) -> Sample:
@@ -168,11 +173,18 @@ def run_join(storage: Storage, context: WriteContext, task: JoinTask) -> list[Wr
 
 
 def _rows(
-    storage: Storage, context: WriteContext, file_slice: FileSlice, order: Order | None, *, encode: bool = True
+    storage: Storage,
+    context: WriteContext,
+    file_slice: FileSlice,
+    order: Order | None,
+    buckets: NewBuckets | None = None,
+    *,
+    encode: bool = True,
 ) -> Iterator[pa.RecordBatch]:
     """Merged rows of a slice, without the file name, which the writer gives them."""
     reading = context.reading()
-    encoded = encodable(context, file_slice) - set(order.columns if order else ()) if encode else frozenset()
+    looked_at = {*(order.columns if order else ()), *([RECORD_KEY] if buckets else ())}
+    encoded = encodable(context, file_slice) - looked_at if encode else frozenset()
     room, schema = room_of(storage, context), _schema(context)
     for carried in read_for_rewrite(storage, reading, file_slice, schema, encode=encoded, room=room):
         # What was on disk in between does not know which columns have no nulls.
@@ -212,6 +224,51 @@ def _in_order(tables: list[pa.Table], order: Order, piece_bytes: int) -> Iterato
             yield conform(piece, schema, path="sorted rows")
 
 
+def _written(
+    storage: Storage,
+    context: WriteContext,
+    task: ClusterTask,
+    parts: Iterator[pa.Table] | Iterator[pa.RecordBatch],
+    total: int,
+) -> list[WriteResult]:
+    if task.buckets is None:
+        return list(_files(storage, context, task, parts, total))
+    return _bucket_files(storage, context, task, task.buckets, parts, total)
+
+
+def _bucket_files(
+    storage: Storage,
+    context: WriteContext,
+    task: ClusterTask,
+    buckets: NewBuckets,
+    parts: Iterator[pa.Table] | Iterator[pa.RecordBatch],
+    total: int,
+) -> list[WriteResult]:
+    """A file for each bucket that gets rows, all of them open at once: there are two, or one."""
+    nodes = sorted(buckets.nodes)
+    values = np.array([node.value for node in nodes], dtype=np.uint32)
+    writers: dict[int, NewBaseFile] = {}
+    with ExitStack() as at_work:
+        for part in parts:
+            if not part.num_rows:
+                continue
+            table = part if isinstance(part, pa.Table) else pa.Table.from_batches([part])
+            places = places_on(values, ring_hashes(table.column(RECORD_KEY), buckets.fields))
+            for place, rows in _by_range(table, places):
+                if place not in writers:
+                    new = _new_file(
+                        storage,
+                        context,
+                        task.number,
+                        task.partition_path,
+                        rows=-(-total // len(nodes)),
+                        file_id=nodes[place].file_id,
+                    )
+                    writers[place] = at_work.enter_context(new)
+                writers[place].out.write(rows)
+    return [_result(writer) for _, writer in sorted(writers.items())]
+
+
 def _files(
     storage: Storage,
     context: WriteContext,
@@ -241,14 +298,16 @@ def _files(
             yield _result(writer)
 
 
-def _new_file(storage: Storage, context: WriteContext, number: int, partition_path: str, *, rows: int) -> NewBaseFile:
+def _new_file(
+    storage: Storage, context: WriteContext, number: int, partition_path: str, *, rows: int, file_id: str = ""
+) -> NewBaseFile:
     return NewBaseFile(
         storage,
         context,
         new_attempt(),
         number=number,
         partition_path=partition_path,
-        file_id=new_file_id(),
+        file_id=file_id or new_file_id(),
         more_rows=rows,
     )
 

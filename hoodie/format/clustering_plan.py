@@ -11,6 +11,8 @@ from hoodie.model.payloads import ClusteredSlice, ClusteringGroup, ClusteringPla
 
 _STRATEGY = "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
 """What Apache Hudi runs such a plan with; ours does the same work."""
+_RING_STRATEGY = "org.apache.hudi.client.clustering.run.strategy.SingleSparkJobConsistentHashingExecutionStrategy"
+"""The same for plans that change hash rings."""
 _VERSION = 1
 
 
@@ -36,7 +38,7 @@ def encode_clustering_plan(plan: ClusteringPlan, *, uri: str) -> bytes:
             ],
             "metrics": dict(group.metrics),
             "numOutputFileGroups": group.output_groups,
-            "extraMetadata": None,
+            "extraMetadata": dict(group.extra) or None,
             "version": _VERSION,
         }
         for group in plan.groups
@@ -48,7 +50,7 @@ def encode_clustering_plan(plan: ClusteringPlan, *, uri: str) -> bytes:
             "clusteringPlan": {
                 "inputGroups": groups,
                 "strategy": {
-                    "strategyClassName": _STRATEGY,
+                    "strategyClassName": _RING_STRATEGY if any(group.extra for group in plan.groups) else _STRATEGY,
                     "strategyParams": dict(plan.params),
                     "version": _VERSION,
                 },
@@ -86,9 +88,8 @@ def decode_clustering_plan(data: bytes, *, path: str) -> ClusteringPlan:
             check_clustered(one, path)
             slices.append(one)
         if slices:
-            groups.append(
-                ClusteringGroup(tuple(slices), max(1, group["numOutputFileGroups"] or 1), group["metrics"] or {})
-            )
+            outputs = max(1, group["numOutputFileGroups"] or 1)
+            groups.append(ClusteringGroup(tuple(slices), outputs, group["metrics"] or {}, group["extraMetadata"] or {}))
     named = [(each.partition_path, each.file_id) for group in groups for each in group.slices]
     if len(set(named)) < len(named):
         raise CorruptFileError(f"{path}: a file group is named twice, so its rows would be there twice; drop the plan")

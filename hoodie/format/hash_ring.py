@@ -8,12 +8,14 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from hoodie.errors import CorruptFileError
-from hoodie.model.buckets import FIRST_RING, HashRing, RingNode, sorted_nodes
+from hoodie.model.buckets import FIRST_RING, HashRing, RingChange, RingNode, sorted_nodes
 from hoodie.model.instant import InstantTime
 
+_PARTITION, _CHILDREN, _NUMBER = (f"clustering.group.{name}" for name in ("partition", "child.node", "sequence.no"))
+"""What a clustering plan says of a group of files that changes a ring."""
 GREATEST = 0x7FFFFFFF
 """The greatest hash, and the value of the last node of a new ring."""
 
@@ -83,3 +85,36 @@ def _node(found: dict[str, object]) -> RingNode:
     if not isinstance(prefix, str) or not prefix or any(mark in prefix for mark in "/_\0") or prefix.startswith("."):
         raise ValueError(f"file id {prefix!r} of a node")
     return RingNode(value, prefix)
+
+
+def format_change(change: RingChange) -> dict[str, str]:
+    """As a group of a clustering plan has it."""
+    removed = [{"value": value, "fileIdPrefix": None, "tag": "DELETE"} for value in change.removed]
+    nodes = [{"value": node.value, "fileIdPrefix": node.file_prefix, "tag": "REPLACE"} for node in change.nodes]
+    return {
+        _PARTITION: change.partition_path,
+        _CHILDREN: json.dumps([*removed, *nodes]),
+        _NUMBER: str(change.number),
+    }
+
+
+def parse_change(extra: Mapping[str, str], *, path: str) -> RingChange | None:
+    """What a group of a clustering plan does to a ring; None: nothing, the table has none.
+
+    Raises:
+        CorruptFileError: it cannot be read.
+    """
+    if _CHILDREN not in extra:
+        return None
+    try:
+        found = json.loads(extra[_CHILDREN])
+        tags = {each["tag"] for each in found}
+        nodes = tuple(_node(each) for each in found if each["tag"] == "REPLACE")
+        removed = tuple(int(each["value"]) for each in found if each["tag"] == "DELETE")
+        if not nodes or tags - {"REPLACE", "DELETE"}:
+            raise ValueError(f"nodes tagged {', '.join(sorted(map(str, tags)))}")
+        return RingChange(extra[_PARTITION], int(extra[_NUMBER]), nodes, removed)
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise CorruptFileError(
+            f"{path}: what it says of the hash ring cannot be read ({exc}); the clustering cannot be trusted: drop the plan"
+        ) from exc

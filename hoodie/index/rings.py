@@ -29,11 +29,13 @@ def ring_path(partition_path: str, instant: str, suffix: str = RING_FILE) -> str
 
 
 def rings_of(
-    storage: Storage, snapshot: Snapshot, partition_paths: Iterable[str], *, new_count: int | None
+    storage: Storage, snapshot: Snapshot, partition_paths: Iterable[str], *, new_count: int | None, strict: bool = True
 ) -> dict[str, HashRing]:
     """By partition path, as they are in the snapshot.
 
-    `new_count`: buckets of a partition that has no ring, which gets one; None: it is left out.
+    Args:
+        new_count: buckets of a partition that has no ring, which gets one; None: it is left out.
+        strict: refuse partitions that have other file groups; not so where these are replaced.
 
     Raises:
         UnsupportedTableError: the partition has file groups that are not on its ring: their keys would be missed.
@@ -45,7 +47,7 @@ def rings_of(
         slices[each.group.partition_path].append(each)
     one = partial(_ring_of, storage, snapshot, slices, new_count)
     found = {path: ring for path, ring in zip(paths, storage.each(one, paths), strict=True) if ring is not None}
-    for path, ring in found.items():
+    for path, ring in found.items() if strict else ():
         _check(ring, slices[path], snapshot.view, table=storage.uri)
     return found
 
@@ -53,6 +55,11 @@ def rings_of(
 def is_on(ring: HashRing, slices: Iterable[FileSlice], view: FileSystemView) -> bool:
     """Whether these newest slices of its partition are what the ring leads to."""
     return stray_of(ring, slices) is None and _replaced_of(ring, view) is None
+
+
+def is_spent(ring: HashRing, slices: Collection[FileSlice], view: FileSystemView) -> bool:
+    """Whether an overwrite of its partition, which has these slices, needs other file groups than the ring has."""
+    return bool(slices) or _replaced_of(ring, view) is not None
 
 
 def stray_of(ring: HashRing, slices: Iterable[FileSlice]) -> FileSlice | None:

@@ -96,7 +96,8 @@ class Clusterings(OpenTable):
             What each clustering did; an empty list when there was nothing to do.
 
         Raises:
-            OptionError: a column cannot be sorted by, or `where` names one that makes no partitions; or the table has buckets.
+            OptionError: a column cannot be sorted by, or `where` names one that makes no partitions; or the table has simple
+                buckets.
 
         Example:
             >>> table.cluster(sort_by=["city"], target_file_mb=128)
@@ -116,7 +117,7 @@ class Clusterings(OpenTable):
     ) -> ClusteringPlan:
         """The groups of files that `cluster` would sort, and how many files each would become. Changes nothing."""
         context, write = self._clustering(sort_by, layout, where, target_file_mb, options)
-        return hoodie.services.clustering.preview_clustering(context, write.clustering)
+        return hoodie.services.clustering.preview_clustering(context, write)
 
     def pending_clusterings(self) -> tuple[Instant, ...]:
         """The clusterings that were scheduled and have not been run to their end."""

@@ -79,6 +79,29 @@ class HashRing:
         return {node.file_id: number for number, node in enumerate(self.nodes)}
 
 
+@dataclass(frozen=True)
+class RingChange:
+    """What a clustering does to the ring of a partition: one bucket becomes two, neighbours become one, or one is written anew."""
+
+    partition_path: str
+    number: int
+    """Of the ring that it changes."""
+    nodes: tuple[RingNode, ...]
+    """Of new file groups; one that has the value of an old node takes its place."""
+    removed: tuple[int, ...] = ()
+    """Values of nodes that go."""
+
+
+def changed_ring(ring: HashRing, changes: Iterable[RingChange], instant: InstantTime) -> HashRing:
+    """The ring after these changes of one clustering."""
+    nodes = {node.value: node for node in ring.nodes}
+    for change in changes:
+        for value in change.removed:
+            nodes.pop(value, None)
+        nodes.update({node.value: node for node in change.nodes})
+    return HashRing(ring.partition_path, instant, ring.count, ring.number + 1, sorted_nodes(nodes.values()))
+
+
 def places_on(values: npt.NDArray[np.uint32], hashes: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64]:
     """The number of the bucket of each hash, on a ring with nodes of these values; beyond the last one the first follows."""
     places: npt.NDArray[np.int64] = np.searchsorted(values, hashes) % len(values)

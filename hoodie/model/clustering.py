@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hoodie.model.buckets import RingNode
 from hoodie.model.enums import RowOrder
 from hoodie.model.files import FileSlice, total_bytes
 
@@ -19,6 +20,14 @@ class Order(NamedTuple):
 
     columns: tuple[str, ...]
     layout: RowOrder = RowOrder.LINEAR
+
+
+class NewBuckets(NamedTuple):
+    """Buckets of a hash ring that take the rows of others."""
+
+    fields: tuple[str, ...]
+    """Record key columns whose values are hashed."""
+    nodes: tuple[RingNode, ...]
 
 
 @dataclass(frozen=True)
@@ -34,6 +43,8 @@ class ClusterTask:
     """None: in the order in which they stand."""
     at_any_size: bool = False
     """There is nothing to take a sample of, so that they are sorted in memory however much that takes."""
+    buckets: NewBuckets | None = None
+    """Each row goes to the bucket of its key, in place of files of a size."""
 
     @property
     def size_bytes(self) -> int:

@@ -105,6 +105,8 @@ class ClusteringGroup:
     output_groups: int = 1
     """The rows go into about so many new file groups."""
     metrics: Mapping[str, float] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict)
+    """What a table with consistent buckets says of its hash ring."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import ClassVar
 from hoodie.errors import OptionError
 from hoodie.model.enums import PartitionFilter, RowOrder, UpdateStrategy
 from hoodie.options.option import Keys, combined, first_set, fixed, key, option, option_name
-from hoodie.options.values import boolean, choice, fields, one_of, paths, regex, text, whole
+from hoodie.options.values import boolean, choice, fields, one_of, paths, positive, regex, text, whole
 
 NO_LIMIT = 2**63 - 1
 _CLUSTERING = "hoodie.clustering.plan.strategy."
@@ -22,11 +22,11 @@ _PLANS = {
         "SelectedPartitions": PartitionFilter.SELECTED_PARTITIONS,
     }.items()
     for engine in ("Spark", "Java")
-}
+} | {f"{_STRATEGY}plan.strategy.SparkConsistentBucketClusteringPlanStrategy": None}
 _OTHER_PLANS = [
     f"{_STRATEGY}plan.strategy.{name}"
     for name in (
-        *("SparkSingleFileSortPlanStrategy", "SparkConsistentBucketClusteringPlanStrategy"),
+        "SparkSingleFileSortPlanStrategy",
         *("FlinkSizeBasedClusteringPlanStrategy", "SparkStreamCopyClusteringPlanStrategy"),
     )
 ]
@@ -102,6 +102,14 @@ class ClusteringOptions:
         "reject",
     )
     """A write that changes a file group of a pending clustering is refused, or it goes first and the clustering fails."""
+    split_threshold: float = option("hoodie.bucket.index.split.threshold", positive(), 2.0)
+    """Consistent buckets: one is split that is larger than so many times `hoodie.parquet.max.file.size`."""
+    merge_threshold: float = option("hoodie.bucket.index.merge.threshold", positive(), 0.2)
+    """Consistent buckets: neighbours are merged that are smaller than so many times `hoodie.parquet.max.file.size`."""
+    most_buckets: int | None = option("hoodie.bucket.index.max.num.buckets", whole(1), None)
+    """Consistent buckets: none of a partition with so many is split. Unset: `hoodie.bucket.index.num.buckets`."""
+    least_buckets: int | None = option("hoodie.bucket.index.min.num.buckets", whole(1), None)
+    """Consistent buckets: none of a partition with so many are merged. Unset: `hoodie.bucket.index.num.buckets`."""
     whole: bool = False
     """It was asked for by hand: limits that were not said do not count. Else those of Apache Hudi do."""
     partitions: frozenset[str] | None = None
@@ -113,18 +121,22 @@ class ClusteringOptions:
             one_of(
                 [
                     f"{_STRATEGY}run.strategy.{name}"
-                    for name in ("SparkSortAndSizeExecutionStrategy", "JavaSortAndSizeExecutionStrategy")
+                    for name in (
+                        *("SparkSortAndSizeExecutionStrategy", "JavaSortAndSizeExecutionStrategy"),
+                        "SparkConsistentBucketClusteringExecutionStrategy",
+                        "SingleSparkJobConsistentHashingExecutionStrategy",
+                    )
                 ],
                 known=(
                     f"{_STRATEGY}run.strategy.{name}"
                     for name in (
-                        *("SparkSingleFileSortExecutionStrategy", "SparkConsistentBucketClusteringExecutionStrategy"),
+                        "SparkSingleFileSortExecutionStrategy",
                         *("SparkStreamCopyClusteringExecutionStrategy", "SparkBinaryCopyClusteringExecutionStrategy"),
                     )
                 ),
             ),
             f"{_STRATEGY}run.strategy.SparkSortAndSizeExecutionStrategy",
-            "How rows are clustered: sorted, and cut into files of a size.",
+            "How rows are clustered: sorted, and cut into files of a size; those of consistent buckets by the hash of their key.",
         ),
         fixed(
             f"{_CLUSTERING}file.slices.sort.by",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -341,14 +342,20 @@ def paths() -> Kind[tuple[str, ...]]:
 
 
 def fraction() -> Kind[float]:
-    allowed = "a number between 0 and 1, both excluded"
+    return _between(0, 1, "a number between 0 and 1, both excluded")
 
+
+def positive() -> Kind[float]:
+    return _between(0, math.inf, "a number greater than 0")
+
+
+def _between(least: float, most: float, allowed: str) -> Kind[float]:
     def read(value: str) -> float:
         try:
             number = float(value)
         except ValueError:
             raise ValueError(f"is not {allowed}") from None
-        if not 0 < number < 1:
+        if not least < number < most:
             raise ValueError(f"is not {allowed}")
         return number
 

@@ -28,7 +28,8 @@ from hoodie.errors import (
 from hoodie.filegroup.cluster import ARROW_BYTES, run_cluster, run_join, run_sample, run_split, sorted_bytes_of
 from hoodie.filegroup.row_order import MAX_CURVE_COLUMNS, can_sort, cuts_of
 from hoodie.format.clustering_plan import encode_clustering_plan
-from hoodie.model.clustering import ClusterTask, Cuts, JoinTask, Order, SampleTask, SplitTask
+from hoodie.index.rings import ring_path
+from hoodie.model.clustering import ClusterTask, Cuts, JoinTask, NewBuckets, Order, SampleTask, SplitTask
 from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, RowOrder, State, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice, total_bytes
@@ -46,6 +47,7 @@ from hoodie.read.where import no_column
 from hoodie.services.base import Service
 from hoodie.services.clustering_plan import chosen_partitions, plan_clustering
 from hoodie.services.log_slices import is_explained, named_by_pending_writes
+from hoodie.services.ring_clustering import new_buckets, plan_ring_clustering, refuse_rows_beside
 from hoodie.storage.base import Storage
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
@@ -56,6 +58,7 @@ from hoodie.txn.heartbeat import Life, life_of
 from hoodie.txn.transaction import Transaction
 from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import Snapshot, TableContext
+from hoodie.write.layout import basis_of, with_layout
 from hoodie.write.placement import placement_class
 from hoodie.write.publish import commit_metadata, publish_files
 
@@ -101,11 +104,10 @@ class ClusteringService:
         Raises:
             CommitConflictError: pending writes named every file group all the time. OptionError: a column does not fit.
         """
+        context = self._laid_out(context, options)
         return planned_behind_gate(
             context,
-            lambda take_what_is_free: _try_to_schedule(
-                context, options.clustering, take_what_is_free=take_what_is_free
-            ),
+            lambda take_what_is_free: _try_to_schedule(context, options, take_what_is_free=take_what_is_free),
             wait_s=wait_s,
             refusal=f"no clustering of table {context.storage.uri} could be scheduled within {wait_s:.0f} s: its file groups are "
             "named by writes in progress; nothing was changed, try again when they are done",
@@ -120,6 +122,7 @@ class ClusteringService:
             CommitConflictError: another process runs it, or a write changed a file group that it names; then the plan is dropped.
         """
         refuse_to_write(context.storage, context.active, context.active.load())
+        context = self._laid_out(context, options)
         try:
             return _run(context, instant, options)
         except CommitConflictError:
@@ -133,6 +136,12 @@ class ClusteringService:
                 drop(context, instant.time)
             raise
 
+    def _laid_out(self, context: TableContext, options: WriteOptions) -> TableContext:
+        """With the buckets of a table that Apache Hudi made, which only its files show: its rows must not go anywhere."""
+        found = with_layout(context, options.index, basis_of(context))
+        self.require_fit(found)
+        return found
+
     def withdraw(self, context: TableContext, instant_time: InstantTime) -> bool:
         return drop(context, instant_time)
 
@@ -143,7 +152,7 @@ class ClusteringService:
 CLUSTERING: Service[CommitResult] = ClusteringService()
 
 
-def preview_clustering(context: TableContext, options: ClusteringOptions) -> ClusteringPlan:
+def preview_clustering(context: TableContext, options: WriteOptions) -> ClusteringPlan:
     """What a clustering would name now. Changes nothing.
 
     Raises:
@@ -171,7 +180,9 @@ def drop(context: TableContext, instant_time: InstantTime) -> bool:
         context.publisher.fence(instant_time)
         if active.exists(Instant(instant_time, Action.CLUSTERING, State.COMPLETED)):
             return False
-        _delete_output(storage, instant_time, active.read_clustering_plan(instant_time))
+        plan = active.read_clustering_plan(instant_time)
+        refuse_rows_beside(storage, plan, instant_time)
+        _delete_output(storage, instant_time, plan)
         context.publisher.forget(instant_time)
         storage.delete(heartbeat_path(instant_time))
         context.liveness.release(instant_time)
@@ -200,7 +211,7 @@ def _commits_since_clustering(active: ActiveTimeline, timeline: Timeline, *, mos
 
 
 def _try_to_schedule(
-    context: TableContext, options: ClusteringOptions, *, take_what_is_free: bool
+    context: TableContext, options: WriteOptions, *, take_what_is_free: bool
 ) -> tuple[str | None, bool]:
     """The instant of the new plan, if one was made, and whether pending writes stood in the way of a (fuller) one."""
     with under_lock(context):
@@ -217,20 +228,23 @@ def _try_to_schedule(
     return instant, busy
 
 
-def _planned(context: TableContext, snapshot: Snapshot, options: ClusteringOptions) -> tuple[ClusteringPlan, bool]:
+def _planned(context: TableContext, snapshot: Snapshot, options: WriteOptions) -> tuple[ClusteringPlan, bool]:
     """The plan, and whether a pending write names files that would be in it."""
     if snapshot.schema is None:
         return ClusteringPlan(()), False
-    check_order(snapshot.schema, Order(options.sort_columns, options.layout), table=context.config.name)
+    clustering = options.clustering
+    check_order(snapshot.schema, Order(clustering.sort_columns, clustering.layout), table=context.config.name)
     view = snapshot.view
-    partitions = chosen_partitions(view.every_partition(), options)
+    partitions = chosen_partitions(view.every_partition(), clustering)
     taken = {*view.pending_compactions(), *view.pending_log_compactions(), *view.pending_clusterings()}
     slices = [s for s in view.latest_slices(partitions) if s.group not in taken] if partitions else []
     named = named_by_pending_writes(context.active, snapshot)
     excluded = frozenset(s.group for s in slices) if named is None else named
     busy = any(s.group in excluded for s in slices)
     candidates = [s for s in slices if s.group not in excluded and is_explained(context, s, snapshot.timeline)]
-    return plan_clustering(candidates, options), busy
+    if context.config.buckets is not None:
+        return plan_ring_clustering(context, snapshot, candidates, options, context.config.buckets), busy
+    return plan_clustering(candidates, clustering), busy
 
 
 def check_order(schema: pa.Schema, order: Order, *, table: str) -> None:
@@ -265,6 +279,7 @@ def _run(context: TableContext, instant: Instant, options: WriteOptions) -> Comm
                 f"not do: run it with Apache Hudi, or drop it "
                 f"({hoodie_command('rollback', context.storage.uri, instant.time, '--yes')})"
             )
+        refuse_rows_beside(context.storage, plan, instant.time)
         _delete_output(context.storage, instant.time, plan)
         groups = _as_planned(snapshot, plan, instant.time, table=context.storage.uri)
         schema = snapshot.schema
@@ -284,7 +299,8 @@ def _run(context: TableContext, instant: Instant, options: WriteOptions) -> Comm
             visible=snapshot.timeline.visible(),
             memory_bytes=max(memory_bytes // at_once, context.tuning.least_room_bytes),
         )
-        results = _Runner(context, engine, write_context, order).run(groups)
+        buckets = new_buckets(context, snapshot, plan, instant.time)
+        results = _Runner(context, engine, write_context, order).run(groups, buckets)
         publish_files(context, transaction.instant, results)
         replaced = _replaced(plan)
         metadata = commit_metadata(
@@ -361,7 +377,12 @@ class _Runner:
         self._label = f"cluster {context.config.name}"
         self._sorted_bytes = sorted_bytes_of(write_context)
 
-    def run(self, groups: Sequence[tuple[ClusteringGroup, list[FileSlice]]]) -> list[WriteResult]:
+    def run(
+        self, groups: Sequence[tuple[ClusteringGroup, list[FileSlice]]], buckets: Sequence[NewBuckets] | None
+    ) -> list[WriteResult]:
+        """`buckets`: of each group, where the table has hash rings."""
+        if buckets is not None:
+            return self._run_buckets(groups, buckets)
         large = [each for each in groups if self._order is not None and total_bytes(each[1]) > self._sorted_bytes]
         small = [each for each in groups if each not in large]
         tasks = [
@@ -376,6 +397,24 @@ class _Runner:
         if large and self._order is not None:
             results += self._run_large(large, self._order, first=len(tasks))
         return results
+
+    def _run_buckets(
+        self, groups: Sequence[tuple[ClusteringGroup, list[FileSlice]]], buckets: Sequence[NewBuckets]
+    ) -> list[WriteResult]:
+        """A bucket is sorted in memory, whatever its size: that is what splits are for."""
+        tasks = [
+            ClusterTask(
+                number,
+                group.slices[0].partition_path,
+                tuple(slices),
+                group.output_groups,
+                self._order,
+                at_any_size=True,
+                buckets=new,
+            )
+            for number, ((group, slices), new) in enumerate(zip(groups, buckets, strict=True))
+        ]
+        return [result for found in self._run(tasks) for result in found or ()]
 
     def _run_large(
         self, groups: Sequence[tuple[ClusteringGroup, list[FileSlice]]], order: Order, *, first: int
@@ -459,8 +498,10 @@ def _drop_if_overtaken(context: TableContext, instant_time: InstantTime) -> None
 
 
 def _delete_output(storage: Storage, instant_time: str, plan: ClusteringPlan) -> None:
-    """Delete the base files that an earlier try of this very clustering left."""
+    """Delete the base files that an earlier try of this very clustering left, and the hash rings."""
     for partition_path in sorted({each.partition_path for group in plan.groups for each in group.slices}):
+        if any(group.extra for group in plan.groups):
+            storage.delete(ring_path(partition_path, instant_time))
         for info in storage.list(partition_path):
             base = parse_base_file(info.name)
             if base is not None and base.instant == instant_time:

@@ -52,7 +52,7 @@ def plan_clustering(
         if each.group not in excluded and (each.base is None or each.base.size_bytes < options.small_file_bytes):
             by_partition.setdefault(each.group.partition_path, []).append(each)
     groups = [group for _, found in sorted(by_partition.items()) for group in _groups(found, options)]
-    return ClusteringPlan(tuple(groups[: options.groups]), _params(options))
+    return ClusteringPlan(tuple(groups[: options.groups]), params_of(options))
 
 
 def _groups(slices: Sequence[FileSlice], options: ClusteringOptions) -> list[ClusteringGroup]:
@@ -65,7 +65,7 @@ def _groups(slices: Sequence[FileSlice], options: ClusteringOptions) -> list[Clu
             size = 0
         found[-1].append(each)
         size += _weight(each)
-    return [_group(each, options) for each in found if len(each) > 1 or _worth_it_alone(each[0], options)]
+    return [group_of(each, options) for each in found if len(each) > 1 or _worth_it_alone(each[0], options)]
 
 
 def _worth_it_alone(file_slice: FileSlice, options: ClusteringOptions) -> bool:
@@ -76,7 +76,8 @@ def _weight(file_slice: FileSlice) -> int:
     return file_slice.base.size_bytes if file_slice.base else sum(log.size_bytes for log in file_slice.logs)
 
 
-def _group(slices: Sequence[FileSlice], options: ClusteringOptions) -> ClusteringGroup:
+def group_of(slices: Sequence[FileSlice], options: ClusteringOptions) -> ClusteringGroup:
+    """These slices as a group of a plan."""
     total = sum(map(_weight, slices))
     logs = [log for each in slices for log in each.logs]
     log_bytes = sum(log.size_bytes for log in logs)
@@ -102,7 +103,7 @@ def _group(slices: Sequence[FileSlice], options: ClusteringOptions) -> Clusterin
     )
 
 
-def _params(options: ClusteringOptions) -> dict[str, str]:
+def params_of(options: ClusteringOptions) -> dict[str, str]:
     """Apache Hudi reads the columns from the plan, and the layout from the options of whoever runs it; we leave both here."""
     if not options.sort_columns:
         return {}

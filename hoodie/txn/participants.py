@@ -25,6 +25,7 @@ from hoodie.model.enums import Action
 from hoodie.model.instant import InstantTime
 from hoodie.options.table import parse_table_config
 from hoodie.timeline.timeline import WRITES
+from hoodie.txn.hash_rings import KeptRings
 from hoodie.txn.metadata_table import (
     MetadataState,
     announce,
@@ -160,7 +161,7 @@ def _require_held(context: TableContext) -> None:
 
 def participants_of(context: TableContext) -> tuple[Participant, ...]:
     """Who takes part in what is done to a table, in the order in which they are called."""
-    return (KeptMetadataTable(),)
+    return (KeptRings(), KeptMetadataTable())
 
 
 def takes_part(context: TableContext, action: Action) -> bool:

@@ -17,6 +17,7 @@ from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import PARTITION_METADATA, is_partition_path, join
+from hoodie.model.once import once
 from hoodie.model.payloads import ClusteringPlan, CompactionPlan
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.active import ActiveTimeline
@@ -205,6 +206,11 @@ class FileSystemView:
             }
         return self._clusterings
 
+    @once
+    def _clustered_at(self) -> frozenset[InstantTime]:
+        """The instants of pending clusterings."""
+        return frozenset(instant.time for instant in self.timeline.pending(Action.CLUSTERING))
+
     def partitions(self) -> tuple[str, ...]:
         """Every partition path of the table. All files are listed for it."""
         if self._partitions is None:
@@ -377,7 +383,11 @@ class FileSystemView:
 
     def _merged_of(self, group: FileGroup, then: Timeline | None) -> FileSlice | None:
         if not self.timeline.by_completion:
-            return merged_slice(group.slices, then.until if then is not None else None)
+            slices = group.slices
+            if self._clustered_at:
+                # Apache Hudi also writes rows to the logs of file groups that a pending clustering of consistent buckets will make.
+                slices = tuple(s for s in slices if s.base is not None or s.base_instant not in self._clustered_at)
+            return merged_slice(slices, then.until if then is not None else None)
         slices = (
             group.slices
             if then is None

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
-from hoodie.errors import OptionError
-from hoodie.format.hash_ring import first_ring
+from hoodie.format.hash_ring import first_ring, renewed_ring
 from hoodie.index.bloom import pieces_by_partition
 from hoodie.index.bucket import plan_buckets, run_buckets
-from hoodie.index.rings import is_on, rings_of
+from hoodie.index.rings import is_on, is_spent, rings_of
 from hoodie.model.buckets import HashRing
 from hoodie.model.files import FileSlice
 from hoodie.options.table import TableConfig
@@ -57,16 +57,15 @@ class FoundNodes(FoundBuckets):
 
 @dataclass(frozen=True)
 class ByRing(ByBucket):
+    replaces: bool = False
+    """Rows go to new file groups, as `txn/hash_rings.py` puts them on the ring."""
+    rows_may_move: ClassVar = True
+
     @classmethod
     def of(cls, config: TableConfig, rules: OperationRules, options: WriteOptions) -> ByRing:
         if config.buckets is None:
             raise ValueError(f"table {config.name!r} has no buckets")
-        if rules.replaces is not Replaces.NOTHING:
-            raise OptionError(
-                f"table {config.name!r} has consistent buckets, whose file groups this release does not replace: nothing was "
-                "written; delete the rows and upsert the new ones"
-            )
-        return cls(config.buckets, rules.inserts)
+        return cls(config.buckets, rules.inserts, replaces=rules.replaces is not Replaces.NOTHING)
 
     def locate(
         self,
@@ -78,7 +77,10 @@ class ByRing(ByBucket):
     ) -> FoundNodes:
         pieces = pieces_by_partition(batch.chunks)
         count = self.layout.count
-        rings = rings_of(context.storage, snapshot, pieces, new_count=count if self.inserts else None)
+        new_count = count if self.inserts else None
+        rings = rings_of(context.storage, snapshot, pieces, new_count=new_count, strict=not self.replaces)
+        if self.replaces:
+            rings = {path: _renewed(ring, snapshot) for path, ring in rings.items()}
         # A partition without a ring has no rows to delete.
         rings |= {path: first_ring(path, count) for path in pieces.keys() - rings.keys()}
         if isinstance(known, FoundNodes) and known.layout == self.layout and known.rings == rings:
@@ -86,3 +88,9 @@ class ByRing(ByBucket):
         tasks = plan_buckets(batch.chunks, self.layout, stage_to=batch.folder, rings=rings)
         found = batch.engine.run(partial(run_buckets, context.storage), tasks, label=label(Step.HASH))
         return FoundNodes([rows for each in found for rows in each], pieces, self.layout, self.inserts, rings)
+
+
+def _renewed(ring: HashRing, snapshot: Snapshot) -> HashRing:
+    """What the ring is once its partition is overwritten."""
+    slices = snapshot.view.latest_slices([ring.partition_path])
+    return renewed_ring(ring, ring.instant) if is_spent(ring, slices, snapshot.view) else ring

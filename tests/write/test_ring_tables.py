@@ -1,19 +1,26 @@
 """Tables with consistent buckets: where rows go, which ring counts, and what is refused."""
 
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import CorruptFileError, OptionError, UnsupportedTableError
+from hoodie.errors import CommitConflictError, CorruptFileError, OptionError, UnsupportedTableError
+from hoodie.format.clustering_plan import encode_clustering_plan
 from hoodie.format.hash_ring import first_ring, format_ring, renewed_ring
 from hoodie.hashes.of_buckets import ring_hashes
 from hoodie.index.rings import rings_of
 from hoodie.model.buckets import FIRST_RING, RINGS, BucketEngine, BucketLayout, places_on
-from hoodie.model.instant import InstantTime
+from hoodie.model.enums import Action, State
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import PROPERTIES
-from tests.memory_tables import Input, batch, keys, leftovers, new_table, opened, snapshot_of, stray_files
+from hoodie.options.clustering import ClusteringOptions
+from hoodie.services.clustering_plan import plan_clustering
+from hoodie.table import open_at
+from tests.engines import Meanwhile
+from tests.memory_tables import Input, batch, copy_of, keys, leftovers, new_table, opened, snapshot_of, stray_files
 
 RING = {
     "hoodie.index.type": "BUCKET",
@@ -205,12 +212,204 @@ def test_a_damaged_ring_stops_writes_and_no_reads():
     assert len(values(opened(storage, clock))) == 8
 
 
-def test_what_is_not_done_yet_is_refused():
-    _, _, table = ring_table()
+def test_overwrites_begin_with_new_file_groups_on_a_new_ring():
+    storage, clock, table = ring_table()
+    table.upsert(batch(rows(range(20)) + rows(range(20), "b")))
+    before = rings(table)
+    table.insert_overwrite(batch(rows(range(5, 9), val=1)))
+    assert values(table) == {(f"k{n}", "b"): 0 for n in range(20)} | {(f"k{n}", "a"): 1 for n in range(5, 9)}
+    after = rings(table)
+    assert after["b"] == before["b"]
+    assert (after["a"].number, after["a"].instant) == (1, table.timeline.commits[-1].time)
+    assert not after["a"].numbers.keys() & before["a"].numbers.keys()
+    check_layout(table)
+    table = opened(storage, clock)
+    table.upsert(batch(rows(range(20), val=2)))
+    table.delete_partitions(["a"])
+    assert {key[1] for key in values(table)} == {"b"}
+    table.upsert(batch(rows(range(3), val=3)))  # into none of the file groups that were replaced
+    assert values(table) == {(f"k{n}", "b"): 0 for n in range(20)} | {(f"k{n}", "a"): 3 for n in range(3)}
+    check_layout(table)
+    assert rings(table)["a"].number == 2
+    table.insert_overwrite_table(batch(rows(range(2), "c")))
+    table.upsert(batch(rows(range(2), "b") + rows(range(9), "a")))
+    assert len(values(table)) == 13
+    check_layout(table)
+
+
+def test_an_overwrite_puts_a_partition_right_that_apache_hudi_overwrote():
+    storage, clock, table = ring_table()
     table.upsert(batch(rows(range(8))))
-    for act in (lambda: table.insert_overwrite(batch(rows([1]))), lambda: table.delete_partitions(["a"])):
-        with pytest.raises(OptionError, match="nothing was written"):
-            act()
-    with pytest.raises(OptionError, match="nothing was clustered"):
-        table.cluster()
-    assert len(values(table)) == 8
+    stray = renewed_ring(first_ring("a", 4), FIRST_RING)
+    storage.replace(f"{RINGS}/a/{FIRST_RING}.hashing_meta", format_ring(stray))
+    table = opened(storage, clock)
+    table.insert_overwrite(batch(rows(range(4), val=1)))
+    table.upsert(batch(rows(range(8), val=2)))
+    assert values(table) == {(f"k{n}", "a"): 2 for n in range(8)}
+    check_layout(table)
+
+
+SMALL = {"hoodie.parquet.max.file.size": "100"}
+SPLIT = SMALL | {"hoodie.bucket.index.max.num.buckets": "6", "hoodie.bucket.index.merge.threshold": "0.01"}
+MERGE = {"hoodie.bucket.index.min.num.buckets": "2"}
+
+
+def test_clusterings_split_and_merge_buckets():
+    storage, clock, table = ring_table()
+    table.upsert(batch(rows(range(40)) + rows(range(40), "b")))
+    table.upsert(batch(rows(range(50), val=1)))
+    expected = values(table)
+    assert table.cluster() == []  # neither more nor fewer buckets are allowed
+    (result,) = table.cluster(options=SPLIT)
+    assert result.replaced == 4  # two of four in each partition
+    assert values(table) == expected
+    found = rings(table)
+    assert {path: (len(ring.nodes), ring.number) for path, ring in found.items()} == {"a": (6, 1), "b": (6, 1)}
+    check_layout(table)
+    table = opened(storage, clock)
+    table.upsert(batch(rows(range(60), val=2)))
+    (result,) = table.cluster(options=MERGE)
+    assert {path: (len(ring.nodes), ring.number) for path, ring in rings(table).items()} == {"a": (2, 2), "b": (2, 2)}
+    check_layout(table)
+    assert len(table.files()) == 4
+    (result,) = table.cluster(["val"])  # sorted only
+    assert result.replaced == 4
+    check_layout(table)
+    table.upsert(batch(rows(range(60), val=3)))
+    assert values(table) == {(f"k{n}", "a"): 3 for n in range(60)} | {(f"k{n}", "b"): 0 for n in range(40)}
+    assert leftovers(storage) == []
+    assert stray_files(storage, table) == []
+    assert [ring.instant for ring in rings(table).values()] == [result.instant] * 2
+
+
+@pytest.mark.parametrize(("step", "buckets"), [("hash keys", 6), ("write files", 4)])
+def test_a_clustering_that_comes_in_between_makes_a_write_place_its_rows_anew(step, buckets):
+    """When it names its file groups a clustering leaves them out."""
+    storage, clock, table = ring_table()
+    table.upsert(batch(rows(range(40))))
+    slow = open_at(storage, engine=Meanwhile(step, lambda: table.cluster(options=SPLIT)), sleep=clock.sleep)
+    slow.upsert(batch(rows(range(60), val=1)))
+    assert len(rings(table)["a"].nodes) == buckets
+    assert values(table) == {(f"k{n}", "a"): 1 for n in range(60)}
+    check_layout(table)
+    assert stray_files(storage, table) == []
+
+
+@pytest.mark.parametrize("step", ["hash keys", "write files"])
+def test_an_overwrite_beside_another_one_ends_on_the_ring(step):
+    storage, clock, table = ring_table()
+    table.upsert(batch(rows(range(40))))
+    other = lambda: table.insert_overwrite(batch(rows(range(20, 30), val=2)))  # noqa: E731
+    slow = open_at(storage, engine=Meanwhile(step, other), sleep=clock.sleep)
+    slow.insert_overwrite(batch(rows(range(60), val=1)))
+    table.upsert(batch(rows(range(60), val=3)))
+    assert values(table) == {(f"k{n}", "a"): 3 for n in range(60)}
+    check_layout(table)
+    assert rings(table)["a"].number == 2
+
+
+def test_a_write_into_buckets_of_a_pending_clustering_is_refused_and_others_are_not():
+    storage, clock, table = ring_table()
+    table.upsert(batch(rows(range(40)) + rows(range(4), "b")))
+    table.schedule_clustering(where="part = 'a'", options=SPLIT)
+    with pytest.raises(CommitConflictError, match="is going to move"):
+        table.upsert(batch(rows(range(40), val=1)))
+    table.upsert(batch(rows(range(4), "b", val=1)))
+    assert table.schedule_clustering(where="part = 'a'", options=SPLIT) is None
+    assert opened(storage, clock).run_clustering()
+    table.upsert(batch(rows(range(40), val=1)))
+    check_layout(table)
+    assert set(values(table).values()) == {1}
+
+
+def test_a_plan_that_is_dropped_leaves_the_ring():
+    storage, _, table = ring_table()
+    table.upsert(batch(rows(range(40))))
+    before = rings(table)
+    instant = table.schedule_clustering(options=SPLIT)
+    storage.create_new(f"{RINGS}/a/{instant}.hashing_meta", b"of a try that died")
+    table.rollback(instant)
+    assert rings(table) == before
+    assert [info.name for info in storage.list(f"{RINGS}/a")] == [f"{FIRST_RING}.hashing_meta"]
+
+
+def test_a_restore_brings_the_ring_back():
+    storage, clock, table = ring_table()
+    table.upsert(batch(rows(range(40))))
+    first = table.savepoint()
+    before = rings(table)
+    table.cluster(options=SPLIT)
+    table.upsert(batch(rows(range(60), val=1)))
+    table.restore(first)
+    assert rings(table) == before
+    assert [info.name for info in storage.list(f"{RINGS}/a")] == [f"{FIRST_RING}.hashing_meta"]
+    table = opened(storage, clock)
+    table.upsert(batch(rows(range(60), val=2)))
+    assert values(table) == {(f"k{n}", "a"): 2 for n in range(60)}
+    check_layout(table)
+
+
+def test_a_plan_that_fits_no_ring_is_not_run():
+    storage, clock, table = ring_table()
+    table.upsert(batch(rows(range(40))))
+    table.schedule_clustering(options=SPLIT)
+    later = renewed_ring(first_ring("a", 4), FIRST_RING)
+    same = replace(later, nodes=first_ring("a", 4).nodes)
+    storage.replace(f"{RINGS}/a/{FIRST_RING}.hashing_meta", format_ring(same))
+    with pytest.raises(UnsupportedTableError, match="does not fit the hash rings"):
+        opened(storage, clock).run_clustering()
+    assert len(values(table)) == 40
+
+
+def test_a_plan_of_another_kind_is_not_run_on_rings():
+    storage, _, table = ring_table()
+    table.upsert(batch(rows(range(40))))
+    context = table._context
+    slices = context.snapshot().view.latest_slices()
+    plan = plan_clustering(slices, ClusteringOptions(whole=True))
+    instant = context.clock.allot(table.timeline.latest_time)
+    data = encode_clustering_plan(plan, uri=storage.uri)
+    context.active.create(Instant(instant, Action.CLUSTERING, State.REQUESTED), data)
+    with pytest.raises(UnsupportedTableError, match="does not fit the hash rings"):
+        table.run_clustering()
+    check_layout(table)
+
+
+@pytest.mark.parametrize("more", [RING, {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"}])
+def test_a_table_whose_buckets_only_its_files_show_is_clustered_as_one_with_buckets(more):
+    storage, clock = new_table(table_type=MOR, more=more)
+    opened(storage, clock).upsert(batch(rows(range(80))))
+    forget(storage)
+    table = opened(storage, clock)
+    if more is RING:
+        table.cluster(["val"])
+        check_layout(table)
+    else:
+        with pytest.raises(OptionError, match="nothing was clustered"):
+            table.cluster(["val"])
+
+
+def test_rows_that_hudi_wrote_for_file_groups_to_come_do_not_count_before():
+    """With its SparkConsistentBucketDuplicateUpdateStrategy, rows go to the old file group and to the new one's first log."""
+    storage, clock, table = ring_table()
+    table.upsert(batch(rows(range(40))))
+    table.upsert(batch(rows(range(40), val=1)))
+    instant = table.schedule_clustering(options=SPLIT)
+    expected = values(table)
+    log = next(info for info in storage.list("a") if ".log.1_" in info.name)
+    commit = table.timeline.commits[-1]
+    twin = f".{'f' * 8}-0000-4000-8000-000000000000-0_{instant}.log.1_0-0-0"
+    storage.create_new(f"a/{twin}", storage.read(log.path))
+    named = storage.read(f".hoodie/{commit.time}.deltacommit").decode()
+    stat = json.loads(named)
+    own = next(each for each in stat["partitionToWriteStats"]["a"] if each["path"] == log.path)
+    other = {**own, "path": f"a/{twin}", "fileId": twin[1:].partition("_")[0], "baseFile": "", "logFiles": [twin]}
+    stat["partitionToWriteStats"]["a"].append(other)
+    storage.replace(f".hoodie/{commit.time}.deltacommit", json.dumps(stat).encode())
+    table = opened(copy_of(storage)[0], clock)
+    assert values(table) == expected
+    with pytest.raises(UnsupportedTableError, match="can be run by Apache Hudi only, and not be dropped"):
+        table.run_clustering()
+    with pytest.raises(UnsupportedTableError, match="can be run by Apache Hudi only, and not be dropped"):
+        table.rollback(instant)
+    assert values(table) == expected
