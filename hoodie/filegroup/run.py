@@ -164,7 +164,7 @@ def write_append(storage: Storage, context: WriteContext, attempt: int, task: Ap
         total_bytes=size,
         file_size_bytes=size,
         log_version=task.log_version,
-        base_file=file_slice.base.name if file_slice.base and not context.own_logs else "",
+        base_file=file_slice.base.name if file_slice.base else "",
         log_files=(name,) if context.own_logs else (*(log.name for log in file_slice.logs), name),
     )
     result = WriteResult(

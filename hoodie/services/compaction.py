@@ -34,7 +34,9 @@ from hoodie.timeline.clock import Clock
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import Footing
 from hoodie.txn.gate import planned_behind_gate
+from hoodie.txn.heartbeat import Life, life_of
 from hoodie.txn.transaction import Transaction
+from hoodie.undo.rollback import rollback_instant
 from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import TableContext
 from hoodie.write.publish import commit_metadata, publish_files
@@ -80,6 +82,7 @@ class CompactionService:
         Raises:
             CommitConflictError: pending writes named every file group with logs all the time.
         """
+        _withdraw_log_compactions(context)
         return planned_behind_gate(
             context,
             lambda take_what_is_free: try_to_schedule(
@@ -138,6 +141,14 @@ class CompactionService:
 
     def recover(self, context: TableContext, instant_time: InstantTime) -> None:
         _delete_output(context.storage, instant_time, context.active.read_compaction_plan(instant_time))
+
+
+def _withdraw_log_compactions(context: TableContext) -> None:
+    """Take plans back that nobody carries out, where a file group in one is not compacted: a compaction does all of it."""
+    timeline = context.active.load()
+    for instant in timeline.pending(Action.LOGCOMPACTION) if timeline.by_completion else ():
+        if life_of(instant.time, context) is Life.DEAD:
+            rollback_instant(context, instant.time)
 
 
 COMPACTION: Service[CommitResult] = CompactionService()

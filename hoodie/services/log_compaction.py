@@ -195,9 +195,7 @@ def _run(context: TableContext, instant: Instant, options: WriteOptions, started
             memory_bytes=memory_bytes,
             row_copies=how_to_copy(
                 context.rule,
-                wanted=options.copies_rows
-                and context.config.populate_meta_fields
-                and not context.config.layout.by_completion,
+                wanted=options.copies_rows and context.config.populate_meta_fields,
                 size_bytes=sum(task.size_bytes for task in tasks),
                 in_process=engine.shares_memory,
             ),

@@ -214,8 +214,7 @@ class Attempt:
                 context.rule,
                 wanted=options.copies_rows
                 and context.config.table_type is TableType.MERGE_ON_READ
-                and context.config.populate_meta_fields
-                and not context.config.layout.by_completion,
+                and context.config.populate_meta_fields,
                 size_bytes=batch.size_bytes,
                 in_process=batch.in_process,
             ),

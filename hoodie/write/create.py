@@ -60,6 +60,11 @@ def create_at(storage: Storage, table_options: TableOptions, *, schema: pa.Schem
             "table %s keeps its partition columns: on merge-on-read tables %s has no effect, as Apache Hudi turns it off for upserts",
             *(storage.uri, DROP_COLUMNS),
         )
+    config = parse_table_config(properties, uri=storage.uri)
+    if config.layout.by_completion:
+        storage.mkdirs(
+            config.history_folder
+        )  # below that of the timeline, which Apache Hudi lists before there is an instant
     now = datetime.now(UTC)
     comment = [f"Properties saved on {now.isoformat()}", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
     try:
