@@ -237,10 +237,19 @@ def test_thread_that_holds_the_lock_is_refused_at_once(
     assert clock.pauses_s == []
 
 
+@pytest.fixture
+def answers_one(request: pytest.FixtureRequest) -> None:
+    """moto, the server behind "s3", looks first and puts then: under load two may win."""
+    if request.node.callspec.params["storage"] == "s3":
+        pytest.skip("moto does not compare and swap in one step")
+
+
+@pytest.mark.usefixtures("answers_one")
 def test_threads_that_share_one_lock_object_exclude_each_other(storage: Storage, coordinated: Coordinated) -> None:
     assert count_up(storage, [coordinated(storage).lock] * 4) == 40
 
 
+@pytest.mark.usefixtures("answers_one")
 def test_threads_with_a_lock_object_each_exclude_each_other(storage: Storage, coordinated: Coordinated) -> None:
     assert count_up(storage, [coordinated(storage).lock for _ in range(4)]) == 40
 
