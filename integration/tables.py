@@ -115,6 +115,13 @@ class Written:
         self.states[instant] = self.rows
 
 
+class WholeTable(Written):
+    """Keys are unique in the whole table."""
+
+    def _key(self, row):
+        return tuple(row[name] for name in self.table.config.record_key_fields)
+
+
 def dies_before_publishing(path: Path, rows: pa.Table) -> None:
     """An upsert that dies right before its completed file is published; nothing, when it changes nothing."""
     trial = path.with_name(f"{path.name}-trial")
@@ -163,6 +170,10 @@ def trips(
         }
         for n in ids
     ]
+
+
+def moved(ids, city, *, fare, ts):
+    return [row | {"city": city} for row in trips(ids, fare=fare, ts=ts)]
 
 
 def ordered_history(path: Path, table_type: str, **create: Any) -> Written:

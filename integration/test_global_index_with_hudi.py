@@ -2,19 +2,12 @@
 
 import pytest
 
-from integration.tables import TRIPS, Written, trips
+from integration.tables import TRIPS, WholeTable, moved, trips
 from integration.turns import Turns
 from integration.views import View, ours
 from tests.rows import without
 
 NOT_OF_THE_ROW = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name")
-
-
-class WholeTable(Written):
-    """Keys are unique in the whole table."""
-
-    def _key(self, row):
-        return tuple(row[name] for name in self.table.config.record_key_fields)
 
 
 class GlobalTurns(Turns):
@@ -35,10 +28,6 @@ class GlobalTurns(Turns):
             options=self.index,
         )
         return self.table
-
-
-def moved(ids, city, *, fare, ts):
-    return [row | {"city": city} for row in trips(ids, fare=fare, ts=ts)]
 
 
 @pytest.mark.parametrize(

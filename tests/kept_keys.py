@@ -10,6 +10,7 @@ import pytest
 import hoodie
 from hoodie.model.key_index import PLACES
 from hoodie.options.values import IndexType
+from tests.metadata_tables import KEYS
 
 
 class KeptKeys:
@@ -44,6 +45,8 @@ def index_options(index: IndexType) -> dict[str, str]:
     """Options of a new table with this index, whose rows move."""
     if index is IndexType.CUSTOM:
         return new_kept_keys()[1]
+    if index in (IndexType.RECORD_INDEX, IndexType.GLOBAL_RECORD_LEVEL_INDEX):
+        return {"hoodie.index.type": index, "hoodie.record.index.update.partition.path": "true", **KEYS}
     if index is not IndexType.HBASE:
         return {"hoodie.index.type": index}
     pytest.importorskip("happybase")

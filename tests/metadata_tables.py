@@ -18,7 +18,10 @@ from hoodie.format.log_content import encode_deletes
 from hoodie.format.properties import format_properties
 from hoodie.hfile.reader import HFileReader
 from hoodie.hfile.source import BufferSource
+from hoodie.metadata.keys import RECORD_INDEX
 from hoodie.metadata.listing import MetadataListing
+from hoodie.metadata.payload import decode_locations
+from hoodie.metadata.record_index import merged_records
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.enums import BlockKind, HeaderKey
 from hoodie.model.files import FileSlice
@@ -248,3 +251,48 @@ def read(storage, options=None):
 def wrote(storage, rows):
     clock = getattr(storage, "_inner", storage).clock
     opened(storage, clock, cache=Cache()).upsert(rows)
+
+
+# -- record indexes -----------------------------------------------------------------------------------------------------
+
+KEYS = {"hoodie.metadata.record.index.enable": "true", "hoodie.metadata.record.index.min.filegroup.count": "3"}
+
+
+def opened_metadata(storage):
+    context = TableContext.open(storage, LocalEngine(), cache=Cache())
+    return MetadataTable.open(context.storage, context.config, context.snapshot().timeline, Cache())
+
+
+def trusts_index(storage):
+    return opened_metadata(storage).record_index() is not None
+
+
+def places_in_index(storage):
+    """Key -> (partition path, file id), all that the record index has."""
+    table = opened_metadata(storage)
+    index = table.record_index()
+    assert index is not None, table.reasons
+    found = {}
+    for number in range(len(index.pieces)):
+        keys, values = merged_records(table.layers_of(RECORD_INDEX, number), SCHEMA)
+        where = decode_locations(values, SCHEMA)
+        for key, path, file_id in zip(
+            keys.to_pylist(), *(where[n].to_pylist() for n in where.column_names[:2]), strict=True
+        ):
+            assert key not in found
+            found[key.decode()] = path, file_id
+    return found
+
+
+def places_of_rows(storage):
+    """The same, by the rows that are there."""
+    rows = opened(storage, options=BY_FOLDERS, cache=Cache()).scan(meta_columns=True).to_arrow().to_pylist()
+    return {
+        row["_hoodie_record_key"]: (row["_hoodie_partition_path"], row["_hoodie_file_name"].split("_")[0])
+        for row in rows
+    }
+
+
+def check_index(storage):
+    """The record index says of each row where it is, and nothing else."""
+    assert places_in_index(storage) == places_of_rows(storage)

@@ -4,7 +4,10 @@ from hypothesis.stateful import invariant
 
 from tests.history_model import Entry, History, Model
 from tests.memory_tables import new_table, snapshot_of
+from tests.metadata_tables import KEYS, check_index, trusts_index
 from tests.random_histories import Histories
+
+RECORD_INDEX = {"hoodie.index.type": "RECORD_INDEX", "hoodie.record.index.update.partition.path": "true"}
 
 
 class MovingModel(Model):
@@ -54,3 +57,27 @@ class MovingHistories(Histories):
     def no_key_is_in_two_partitions(self):
         ids = [row[0] for row in snapshot_of(self._table())]
         assert len(set(ids)) == len(ids)
+
+
+class IndexedModel(MovingModel):
+    """A record index forgets a key whose row is deleted: it starts anew."""
+
+    def is_stored(self, key):
+        return key in {row[:2] for row in self.snapshot()}
+
+
+class IndexedHistories(MovingHistories):
+    """By the record index of a metadata table, which says where each row is."""
+
+    model_type = IndexedModel
+    always = RECORD_INDEX | KEYS
+    write_again_what_was_deleted_before_a_compaction_was_scheduled = None  # it goes to another file group
+
+    def new_table(self):
+        return new_table(table_type=self.table_type, ordering=self.ordering, more=RECORD_INDEX)
+
+    @invariant()
+    def the_index_says_where_each_row_is(self):
+        """Or nothing, where a rollback has died: what that takes back is still in it."""
+        if trusts_index(self.storage):
+            check_index(self.storage)

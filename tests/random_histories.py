@@ -59,6 +59,8 @@ class Histories(RuleBasedStateMachine):
     overwrites = True
     left_out: Mapping[str, str] = {}
     """Options of the table by which its files lack something of its rows."""
+    always: Mapping[str, str] = {}
+    """Options of whoever opens the table."""
     version = NEW
 
     def __init__(self):
@@ -82,7 +84,7 @@ class Histories(RuleBasedStateMachine):
         treat_small_files(self.patch, as_small=cheap)
         self.storage, self.clock = self.new_table()
         # Without small files to fill, every batch of new keys makes a file group of its own.
-        self.options = {} if pack else {"hoodie.parquet.small.file.limit": "0"}
+        self.options = dict(self.always) | ({} if pack else {"hoodie.parquet.small.file.limit": "0"})
         if parquet:
             self.options |= PARQUET_BLOCKS
         self.tuning = replace(TUNING if cheap else SIZED, least_room_bytes=1, least_plan_bytes=1)

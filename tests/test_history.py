@@ -9,7 +9,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from hoodie.format.layout import V9
 from tests.effort import SOAK, long_but
-from tests.moving_histories import MovingHistories
+from tests.moving_histories import IndexedHistories, MovingHistories
 from tests.random_histories import Histories
 
 
@@ -73,3 +73,11 @@ def test_any_history_with_rows_that_move_reads_as_the_model_says(kind, ordering,
 def test_any_history_of_a_table_of_version_9_reads_as_the_model_says(kind, ordering, more, histories):
     machine = type("Machine", (histories,), {"table_type": kind, "ordering": ordering, "version": V9})
     play(machine, *((20, 30) if more else (3, 20)))
+
+
+@pytest.mark.parametrize("ordering", long_but(["ts"], ["ts", None]), ids=["event_time", "commit_time"])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("more", long_but([False], [False, True]), ids=["sample", "more"])
+def test_any_history_by_a_record_index_reads_as_the_model_says(kind, ordering, more):
+    machine = type("Machine", (IndexedHistories,), {"table_type": kind, "ordering": ordering})
+    play(machine, *((20, 30) if more else (2, 12)))

@@ -6,10 +6,11 @@ from collections.abc import Collection
 
 from hoodie.metadata.files import FilesPartition
 from hoodie.metadata.keys import FILES
+from hoodie.metadata.keys_partition import KeysPartition
 from hoodie.metadata.partition import KeptPartition
 from hoodie.options.view import ViewOptions
 
-KEPT: tuple[KeptPartition, ...] = (FilesPartition(),)
+KEPT: tuple[KeptPartition, ...] = (FilesPartition(), KeysPartition())
 
 
 def kept_of(names: Collection[str], options: ViewOptions) -> tuple[KeptPartition, ...]:
@@ -21,3 +22,8 @@ def kept_of(names: Collection[str], options: ViewOptions) -> tuple[KeptPartition
 def missing_of(names: Collection[str], options: ViewOptions) -> tuple[KeptPartition, ...]:
     """Those that are to be built beside `files`."""
     return tuple(each for each in KEPT[1:] if each.name not in names and each.is_wanted(options))
+
+
+def is_wanted(options: ViewOptions) -> bool:
+    """Whether a metadata table is built where there is none."""
+    return options.metadata is not False and any(each.is_wanted(options) for each in KEPT)

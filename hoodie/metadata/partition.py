@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
+from hoodie.errors import UnsupportedTableError
 from hoodie.hfile.arrays import BINARY
 from hoodie.metadata.keys import group_numbers
 from hoodie.metadata.table import MetadataTable
@@ -18,6 +19,10 @@ from hoodie.options.view import ViewOptions
 from hoodie.view.context import TableContext
 
 pc: Any = pyarrow.compute
+
+
+class ListingNeededError(UnsupportedTableError):
+    """What an instant took back is not known from its metadata alone: the metadata table has to be built anew."""
 
 
 class Shard(NamedTuple):
@@ -58,7 +63,11 @@ class KeptPartition(Protocol):
         ...
 
     def changed(self, scope: Scope, metadata: MetadataTable, change: Change) -> Iterable[Shard]:
-        """The records of an instant; no shard for file groups that get nothing. `metadata`: as it was before."""
+        """The records of an instant; no shard for file groups that get nothing. `metadata`: as it was before.
+
+        Raises:
+            ListingNeededError: what the instant takes back is in a base file already, and cannot be told from other records.
+        """
         ...
 
     def first(self, scope: Scope, files: TableFiles) -> tuple[int, Iterable[Shard]]:

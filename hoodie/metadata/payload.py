@@ -87,7 +87,7 @@ def decode_locations(values: Any, schema: str) -> pa.Table:
     numbered = pc.binary_join_element_wise(uuids, index.cast(pa.string()), "-")
     from_uuid = pc.if_else(pc.equal(index, _NO_INDEX), uuids, numbered)
     encoding = found["fileIdEncoding"]
-    if not pc.all(pc.is_in(encoding, value_set=pa.array([0, 1], pa.int32()))).as_py():
+    if not pc.all(pc.is_in(encoding, value_set=pa.array([0, 1], pa.int32())), min_count=0).as_py():
         raise UnsupportedTableError("a record spells a file id in a way that is not known")
     return pa.table(
         {
@@ -187,7 +187,7 @@ def _decode(values: Any, schema: str, partition: str) -> Mapping[str, Any]:
 def _checked(found: pa.Table, partition: str) -> pa.Table:
     is_kind = pc.is_in(found["type"], value_set=pa.array(_KINDS[partition], pa.int32()))
     others = [name for name in found.column_names if name.startswith(_OTHER)]
-    if not (pc.all(is_kind).as_py() and all(_all_equal(found[name], 0) for name in others)):
+    if not (pc.all(is_kind, min_count=0).as_py() and all(_all_equal(found[name], 0) for name in others)):
         raise CorruptFileError(f"a record is not one of {partition}")
     return found
 

@@ -12,6 +12,7 @@ from typing import Any
 import fastavro
 import pyarrow as pa
 
+from hoodie.format.avro_record import read_record, write_record
 from hoodie.format.bloom import build_bloom
 from hoodie.hfile.writer import HFileOptions, HFileWriter
 
@@ -41,9 +42,12 @@ def encode_hfile(keys: Any, values: Any, schema: str, *, is_base: bool = False) 
 
 def encode_record(fields: Mapping[str, Any], schema: str) -> bytes:
     """A record in Avro binary. The HFile has the key, so that the record's own is empty."""
-    body = io.BytesIO()
-    fastavro.schemaless_writer(body, _parsed(schema), {"key": "", **fields})
-    return body.getvalue()
+    return write_record(_parsed(schema), {"key": "", **fields})
+
+
+def convert_record(record: bytes, written: str, schema: str) -> bytes:
+    """A record that was written by another schema of metadata tables, in this one."""
+    return write_record(_parsed(schema), read_record(io.BytesIO(record), _parsed(written), _parsed(schema)))
 
 
 @lru_cache(4)

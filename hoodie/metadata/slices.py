@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from hoodie.format.log_block import LogBlock
 from hoodie.hfile.arrays import BINARY, as_binary
 from hoodie.hfile.reader import HFileReader
 from hoodie.hfile.source import BufferSource, StorageSource
+from hoodie.metadata.keys import group_numbers
 from hoodie.model.enums import BlockKind, HeaderKey
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import VisibleInstants
@@ -79,6 +80,26 @@ def newest(layers: Sequence[Layer], keys: Any) -> Iterator[Found]:
             if found.values is not None:
                 yield found._replace(rows=left[found.rows])
             left = np.delete(left, found.rows)
+
+
+def by_group(
+    storage: Storage, keys: pa.Array[Any], groups: int, opened: Callable[[int], Sequence[Layer]]
+) -> Sequence[tuple[Ints, Sequence[Layer]]]:
+    """Numbers of keys with the file group that holds them, of so many; `opened` gives what one of them consists of."""
+    numbers = group_numbers(keys, groups)
+    wanted = np.unique(numbers).tolist()
+    layers = storage.each(opened, wanted)
+    return [(np.flatnonzero(numbers == number), found) for number, found in zip(wanted, layers, strict=True)]
+
+
+def newest_of(groups: Iterable[tuple[Ints, Sequence[Layer]]], keys: pa.Array[Any]) -> list[Found]:
+    """The newest records of keys, which lie in these file groups; `rows` counts among all of them."""
+    texts = as_binary(keys, "keys")
+    return [
+        part._replace(rows=rows[part.rows])
+        for rows, layers in groups
+        for part in newest(layers, texts.take(pa.array(rows)))
+    ]
 
 
 def every(layers: Sequence[Layer], keys: Any) -> Iterator[Found]:

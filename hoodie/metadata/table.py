@@ -10,9 +10,9 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
@@ -27,7 +27,8 @@ from hoodie.format.bloom import BloomFilter, parse_bloom
 from hoodie.format.layout import layout_named
 from hoodie.format.properties import parse_properties_file
 from hoodie.hfile.arrays import as_binary
-from hoodie.metadata.bounds import Bounds, numbers_of
+from hoodie.metadata.bounds import Bounds
+from hoodie.metadata.key_places import RecordIndex, locations_of
 from hoodie.metadata.keys import (
     ALL_PARTITIONS,
     BLOOM_FILTERS,
@@ -36,13 +37,12 @@ from hoodie.metadata.keys import (
     RECORD_INDEX,
     bloom_keys,
     group_number,
-    group_numbers,
     identifier_of,
     partition_of,
     stats_keys,
 )
-from hoodie.metadata.payload import FileSizes, decode_blooms, decode_files, decode_locations, decode_stats
-from hoodie.metadata.slices import Found, Layer, Written, all_keys, every, layers_of, newest
+from hoodie.metadata.payload import FileSizes, decode_blooms, decode_files, decode_stats
+from hoodie.metadata.slices import Found, Layer, Written, all_keys, by_group, every, layers_of, newest_of
 from hoodie.metadata.visible import as_seen, unknown_times, why_not
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import InstantTime
@@ -70,11 +70,6 @@ _DISTRUST = (
 _INFLIGHT = f"{METADATA}.inflight"
 _VERSION = "hoodie.table.version"
 _ARCHIVE = "hoodie.archivelog.folder"
-_LOCATION: Mapping[str, pa.DataType] = {
-    "partition_path": pa.string(),
-    "file_id": pa.string(),
-    "written": pa.timestamp("ms", "UTC"),
-}
 
 
 class OpenedMetadata(NamedTuple):
@@ -83,6 +78,8 @@ class OpenedMetadata(NamedTuple):
     storage: Storage
     active: ActiveTimeline
     own: Timeline
+    seen: Timeline
+    """The same for a snapshot of the table: what that has not completed is pending."""
     history: str
     """The folder of its archive."""
 
@@ -181,15 +178,14 @@ class MetadataTable:
             SchemaError: the keys are no texts, or some are null.
         """
 
-        def ask() -> pa.Table:
-            parts = list(self._newest(RECORD_INDEX, keys))
-            rows = [part.rows for part in parts]
-            found = [decode_locations(part.values, part.schema) for part in parts]
-            paths = pa.concat_tables([pa.schema(_LOCATION).empty_table(), *found]).combine_chunks()
-            where = numbers_of(rows, len(keys))
-            placed = paths.take(where)
-            unpartitioned = pc.equal(placed["partition_path"], identifier_of(""))
-            return placed.set_column(0, "partition_path", pc.if_else(unpartitioned, "", placed["partition_path"]))
+        return self._answer(RECORD_INDEX, lambda: locations_of(self._newest(RECORD_INDEX, keys), len(keys)))
+
+    def record_index(self) -> RecordIndex | None:
+        """The record index, for tasks that look keys up in it. No file of it was opened."""
+
+        def ask() -> RecordIndex:
+            pieces = tuple(self._pieces(RECORD_INDEX))
+            return RecordIndex(pieces, self.opened.seen.visible())
 
         return self._answer(RECORD_INDEX, ask)
 
@@ -269,8 +265,9 @@ class MetadataTable:
         if reason is not None:
             raise CorruptFileError(reason)
         own_past = ArchivedTimeline(self._storage, history, layout=layout, cache=self._cache)
-        self._view = FileSystemView(self._listing, active, as_seen(timeline, own, archived), own_past)
-        self._opened = OpenedMetadata(self._storage, active, own, history)
+        seen = as_seen(timeline, own, archived)
+        self._view = FileSystemView(self._listing, active, seen, own_past)
+        self._opened = OpenedMetadata(self._storage, active, own, seen, history)
 
     def _answer(self, partition: str, ask: Callable[[], T]) -> T | None:
         if partition not in self._available:
@@ -318,19 +315,11 @@ class MetadataTable:
 
     def _by_group(self, partition: str, keys: pa.Array[Any]) -> Sequence[tuple[Any, Sequence[Layer]]]:
         """Numbers of keys with the file group that holds them, which is open."""
-        groups = group_numbers(keys, len(self._pieces(partition)))
-        wanted = np.unique(groups).tolist()
-        layers = self._storage.each(lambda number: self._group(partition, number), wanted)
-        return [(np.flatnonzero(groups == number), found) for number, found in zip(wanted, layers, strict=True)]
+        return by_group(self._storage, keys, len(self._pieces(partition)), partial(self._group, partition))
 
     def _newest(self, partition: str, keys: pa.Array[Any]) -> Sequence[Found]:
         """The newest records of these keys; `rows` counts among all of them."""
-        texts = as_binary(keys, "keys")
-        return [
-            part._replace(rows=rows[part.rows])
-            for rows, layers in self._by_group(partition, keys)
-            for part in newest(layers, texts.take(pa.array(rows)))
-        ]
+        return newest_of(self._by_group(partition, keys), keys)
 
     def _listed(self, identifiers: Sequence[str]) -> Sequence[Mapping[str, int]]:
         """For each record of the partition of files, its names that were not deleted, with their sizes."""

@@ -20,7 +20,7 @@ from hoodie.format.log_block import encode_block
 from hoodie.format.log_content import encode_deletes
 from hoodie.format.plan_avro import encode_compaction_plan
 from hoodie.metadata.keys import FILES
-from hoodie.metadata.partition import KeptPartition, Scope, Shard
+from hoodie.metadata.partition import KeptPartition, ListingNeededError, Scope, Shard
 from hoodie.metadata.records import encode_hfile
 from hoodie.metadata.services import COMPACTED_AFTER, archive, clean, end_compactions
 from hoodie.metadata.table import MetadataTable, OpenedMetadata
@@ -46,13 +46,10 @@ from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import TableContext
 
 TOKEN = "0-0-0"
+_SECOND = 2
 _SCHEMA: Kind[str] = Kind("schemas of metadata tables")
 _MOST_INSTANTS = 300
 """On the timeline of the metadata table, where an instant of the table that stays pending keeps it from being compacted."""
-
-
-class ListingNeededError(UnsupportedTableError):
-    """What an instant took back is not known from its metadata alone: the metadata table has to be built anew."""
 
 
 def keep_up(
@@ -70,7 +67,7 @@ def keep_up(
     this instant.
 
     Raises:
-        ListingNeededError: the instant is a restore, and the metadata table was not built since.
+        ListingNeededError: the metadata table was not built since, and the instant is a restore, or a partition asks for it.
         CorruptFileError, MissingFileError, UnsupportedTableError, FileNotFoundError: it cannot be kept up.
     """
     if change.instant.action is Action.RESTORE and not is_new:
@@ -191,7 +188,12 @@ class MetadataWriter:
         """Merge logs into base files, of all file groups that have some: instant T001 after delta commit T."""
         active = self.opened.active
         time = InstantTime(f"{self.latest_write()}001")
-        work = [(each, piece) for each in self.partitions for piece in self.pieces[each.name] if piece.logs]
+        work = [
+            (each, piece)
+            for each in self.partitions
+            for piece in self.pieces[each.name]
+            if self._is_written(each.name, piece)
+        ]
         operations = [
             CompactionOperation(
                 each.name,
@@ -208,6 +210,10 @@ class MetadataWriter:
         stats = _by_partition(self._merge(each, piece, time) for each, piece in work)
         metadata = CommitMetadata(WriteOperation.COMPACT, stats, self.scope.schema, compacted=True)
         active.create(Instant(time, Action.COMPACTION, State.COMPLETED), encode_commit(metadata))
+
+    def _is_written(self, partition: str, piece: FileSlice) -> bool:
+        """Whether a file group has logs since it began or was merged. One without a base file begins with an empty log."""
+        return bool(piece.logs) and (piece.base is not None or self._next_version(partition, piece) > _SECOND)
 
     def latest_write(self) -> InstantTime:
         """The last delta commit of an instant of the table; empty where there is none."""
@@ -287,14 +293,15 @@ def _blocks(log: _Log, time: InstantTime, schema: str) -> bytes:
     if len(keys):
         header = {HeaderKey.INSTANT_TIME: str(time), HeaderKey.SCHEMA: schema}
         data = encode_block(BlockKind.HFILE_DATA, header, encode_hfile(keys, log.shard.values, schema))
-    return data + delete_block(log.partition, time, removed) if len(removed) else data
+    return data + delete_block(log.partition, time, removed, schema) if len(removed) else data
 
 
-def delete_block(partition: str, time: InstantTime, keys: Any) -> bytes:
-    """A log block that takes these keys away, which are binary."""
+def delete_block(partition: str, time: InstantTime, keys: Any, schema: str = "") -> bytes:
+    """A log block that takes these keys away, which are binary. `schema`: of records, where Apache Hudi states it."""
+    header = {HeaderKey.INSTANT_TIME: str(time)} | ({HeaderKey.SCHEMA: schema} if schema else {})
     texts = keys.cast(pa.binary()).cast(pa.string())
     paths = pa.array([partition] * len(texts), pa.string())
-    return encode_block(BlockKind.DELETE, {HeaderKey.INSTANT_TIME: str(time)}, encode_deletes(texts, paths, None))
+    return encode_block(BlockKind.DELETE, header, encode_deletes(texts, paths, None))
 
 
 def _stat(log: _Log, size_bytes: int) -> WriteStat:

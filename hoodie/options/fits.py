@@ -19,7 +19,6 @@ from hoodie.options.table import (
     KEYGEN_CLASS,
     KEYGEN_TYPE,
     META_FIELDS,
-    METADATA,
     TableConfig,
     flag_text,
     names_of,
@@ -30,7 +29,6 @@ from hoodie.options.table_options import PAYLOAD_CLASS, TableOptions
 from hoodie.options.values import GLOBAL_INDEXES, OUTSIDE_INDEXES, SUPPORTED_KEY_GENERATORS, IndexType, KeyGeneratorType
 from hoodie.options.write import WriteOptions
 
-_RECORD_INDEX = "record_index"
 _SHOWN = 4
 """Contradictions that one message lists: it stays within eight lines."""
 
@@ -67,11 +65,6 @@ def check_writable(config: TableConfig) -> None:
     elif config.keygen not in SUPPORTED_KEY_GENERATORS:
         named = config.raw.get(KEYGEN_TYPE) or config.raw.get(KEYGEN_CLASS)
         reason = f"its key generator is {named}, this release has {', '.join(SUPPORTED_KEY_GENERATORS)}"
-    elif _RECORD_INDEX in config.raw.get(METADATA, "").split(","):
-        reason = (
-            f"a record index in its metadata table says where its keys are ({METADATA} has {_RECORD_INDEX}), which this release "
-            "does not keep up to date; a write by Apache Hudi with hoodie.metadata.enable=false drops that table"
-        )
     elif config.keeps_change_logs:
         reason = f"it keeps change logs ({CDC}=true), which this release does not write"
     if reason:

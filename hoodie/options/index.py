@@ -14,10 +14,7 @@ INDEX_TYPE = key(
     "hoodie.index.type",
     one_of(
         [each for each in IndexType if each is not IndexType.CUSTOM],
-        known=(
-            "FLINK_STATE",
-            *("RECORD_INDEX", "RECORD_LEVEL_INDEX", "GLOBAL_RECORD_LEVEL_INDEX"),
-        ),
+        known=("FLINK_STATE",),
     ),
     "BLOOM",
 )
@@ -73,6 +70,8 @@ class IndexOptions:
     its key is stored, and its partition column says another one."""
     simple_moves_rows: bool = option("hoodie.simple.index.update.partition.path", boolean(), True)
     """The same with index type GLOBAL_SIMPLE."""
+    record_moves_rows: bool = option("hoodie.record.index.update.partition.path", boolean(), False)
+    """The same with index types RECORD_INDEX and GLOBAL_RECORD_LEVEL_INDEX."""
     own_moves_rows: bool = option("hoodie.python.index.update.partition.path", boolean(), True)
     """The same with an index of your own."""
     own_class: str | None = shared(INDEX_CLASS)

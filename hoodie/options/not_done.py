@@ -49,12 +49,11 @@ class NotDone:
 
 NOT_DONE: tuple[NotDone, ...] = (
     NotDone(
-        "of the metadata table only the partition `files` is written; others that are there are dropped",
+        "of the metadata table the partitions `files` and `record_index` are written; others that are there are dropped",
         (
             *("hoodie.metadata.index.async", "hoodie.metadata.index.bloom.filter.enable"),
             *("hoodie.metadata.index.column.stats.enable", "hoodie.metadata.index.expression.enable"),
             *("hoodie.metadata.index.secondary.enable", "hoodie.metadata.record.level.index.enable"),
-            "hoodie.metadata.global.record.level.index.enable",
         ),
         ("hoodie.datasource.write.secondarykey.column",),
     ),

@@ -23,7 +23,7 @@ from hoodie.options.option import Key, keys_of
 from hoodie.options.read import MERGE_SCHEMA, ReadOptions, StreamReadOptions
 from hoodie.options.streams import StreamRetries, StreamSettings
 from hoodie.options.table_options import TableOptions
-from hoodie.options.view import EmbeddedOptions, RemoteOptions, ViewOptions
+from hoodie.options.view import EmbeddedOptions, RecordIndexOptions, RemoteOptions, ViewOptions
 from hoodie.options.write import WriteOptions
 
 PREFIXES = ("hoodie.", "_hoodie.", "_.hoodie.")
@@ -39,7 +39,7 @@ _TOPICS: Mapping[str, tuple[type, ...]] = {
     ),
     "Registration in a Hive metastore": (HiveSyncOptions,),
     "Streams that are written": (StreamSettings, StreamRetries),
-    "File system view": (ViewOptions, RemoteOptions, EmbeddedOptions),
+    "File system view": (ViewOptions, RecordIndexOptions, RemoteOptions, EmbeddedOptions),
     "Reading": (ReadOptions, StreamReadOptions),
 }
 
@@ -57,7 +57,7 @@ def _groups() -> dict[str, tuple[Key[object], ...]]:
 
 VALUES = tuple(each for topics in _TOPICS.values() for each in topics)
 GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(_groups())
-VIEW_KEYS = (*keys_of(ViewOptions), *keys_of(RemoteOptions))
+VIEW_KEYS = (*keys_of(ViewOptions), *keys_of(RecordIndexOptions), *keys_of(RemoteOptions))
 READ_KEYS: tuple[Key[object], ...] = (*GROUPS["Reading"], *VIEW_KEYS)
 WRITE_KEYS: tuple[Key[object], ...] = (
     *(key for title, group in GROUPS.items() if title != "Reading" for key in group),

@@ -41,6 +41,9 @@ class IndexType(StrEnum):
     GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
     BUCKET = "BUCKET"
     INMEMORY = "INMEMORY"
+    RECORD_INDEX = "RECORD_INDEX"
+    GLOBAL_RECORD_LEVEL_INDEX = "GLOBAL_RECORD_LEVEL_INDEX"
+    RECORD_LEVEL_INDEX = "RECORD_LEVEL_INDEX"
     HBASE = "HBASE"
     CUSTOM = "CUSTOM"
     """One of the user's own: `hoodie.index.class`."""
@@ -48,7 +51,13 @@ class IndexType(StrEnum):
 
 OUTSIDE_INDEXES = (IndexType.HBASE, IndexType.CUSTOM)
 """These are kept outside of the table."""
-GLOBAL_INDEXES = (IndexType.GLOBAL_BLOOM, IndexType.GLOBAL_SIMPLE, *OUTSIDE_INDEXES)
+GLOBAL_INDEXES = (
+    IndexType.GLOBAL_BLOOM,
+    IndexType.GLOBAL_SIMPLE,
+    IndexType.RECORD_INDEX,
+    IndexType.GLOBAL_RECORD_LEVEL_INDEX,
+    *OUTSIDE_INDEXES,
+)
 """By these a key is unique in the whole table."""
 
 

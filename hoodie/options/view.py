@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from hoodie.options.option import combined, key, option, shared
-from hoodie.options.values import ViewStore, boolean, milliseconds, one_of, text, whole
+from hoodie.options.option import combined, group, key, option, shared
+from hoodie.options.values import ViewStore, boolean, milliseconds, one_of, positive, text, whole
 
 _VIEW = "hoodie.filesystem.view."
 _REMOTE = f"{_VIEW}remote."
@@ -64,6 +64,31 @@ class RemoteOptions:
         return cls(name, **others)
 
 
+_RECORD_INDEX = "hoodie.metadata.record.index."
+_GLOBAL = "hoodie.metadata.global.record.level.index."
+
+
+@dataclass(frozen=True)
+class RecordIndexOptions:
+    """The record index of the metadata table: which file group has a record key."""
+
+    is_on: bool = option(f"{_RECORD_INDEX}enable", boolean(), False, also=(f"{_GLOBAL}enable",))
+    """true: a write builds a record index where there is none, for tables of version 6; it reads the keys of all rows once. An
+    index that is there is kept up in any case, until the metadata table is dropped."""
+    least_groups: int = option(
+        f"{_RECORD_INDEX}min.filegroup.count", whole(1), 10, also=(f"{_GLOBAL}min.filegroup.count",)
+    )
+    """The fewest file groups that a new one gets."""
+    most_groups: int = option(
+        f"{_RECORD_INDEX}max.filegroup.count", whole(1), 10_000, also=(f"{_GLOBAL}max.filegroup.count",)
+    )
+    """The most."""
+    growth: float = option(f"{_RECORD_INDEX}growth.factor", positive(), 2.0)
+    """How many times as many keys as there are it is made for."""
+    group_bytes: int = option(f"{_RECORD_INDEX}max.filegroup.size", whole(1), 1024 * 1024 * 1024)
+    """Bytes that a file group is made for."""
+
+
 @dataclass(frozen=True)
 class ViewOptions:
     follows: bool | None = combined(_follows, _SYNC, _CHECKPOINT)
@@ -87,6 +112,7 @@ class ViewOptions:
     """Unset or true: a query takes a table's files, and bounds of columns, from the metadata table where there is one, and a write
     keeps its partition `files` up and drops the others. true: a write builds one of `files` where there is none, from a listing of
     all folders. false: a query lists the folders, and a write drops it. It is an option of the open table, not of one write."""
+    record_index: RecordIndexOptions = group(RecordIndexOptions)
 
     @property
     def store(self) -> ViewStore:

@@ -81,7 +81,7 @@ def repair(
             name = new_name(context.storage, context.clock.now(), there)
             move_away(context.storage, name, [each.path for each in there])
         if found.metadata:
-            drop_metadata_table(context.storage, with_record_index=True)
+            drop_metadata_table(context.storage)
     following.forget_files()  # what this process listed before may have them
     return replace(found.result, dry_run=False, set_aside=name)
 

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import NamedTuple
 
-from hoodie.errors import UnsupportedTableError
 from hoodie.format.properties import format_properties, parse_properties_file
 from hoodie.model.names import HOODIE, METADATA_TABLE, PROPERTIES, PROPERTIES_BACKUP
 from hoodie.storage.base import FileInfo, Storage
@@ -22,7 +21,6 @@ from hoodie.timeline.active import ActiveTimeline
 
 log = logging.getLogger("hoodie")
 
-_RECORD_INDEX = "record_index"
 _KEYS = "hoodie.table.metadata.partitions"
 """Of this key and `….inflight`: readers go by them, not by the folder."""
 
@@ -52,7 +50,6 @@ def drop_metadata_table(
     storage: Storage,
     found: MetadataState | None = None,
     *,
-    with_record_index: bool = False,
     why: str = "which cannot be kept up to date",
 ) -> bool:
     """Take the table's word that it has a metadata table back, then delete that; False when there was none.
@@ -61,14 +58,11 @@ def drop_metadata_table(
     folder that nobody reads, and the next call deletes it. Keys that we do not know stay as they are.
 
     Raises:
-        UnsupportedTableError: it holds a record index, and not `with_record_index`.
         FileNotFoundError: there are no properties, nor a backup of them.
     """
     properties, left_behind = look_at_metadata_table(storage) if found is None else found
     named = [key for key in properties if key.startswith(_KEYS)]
     announced = any(properties[key].strip() for key in named)
-    if not with_record_index:
-        _refuse_record_index(storage, properties)
     if not announced and not left_behind:
         return False
     if announced:
@@ -92,13 +86,7 @@ def announce(storage: Storage, partition: str) -> MetadataState:
 
 
 def drop_others(storage: Storage, found: MetadataState, kept: Collection[str]) -> MetadataState:
-    """Drop all partitions but these, which are there, as `drop_metadata_table` drops all of it; gives what is left.
-
-    Raises:
-        UnsupportedTableError: as there.
-    """
-    if _RECORD_INDEX not in kept:
-        _refuse_record_index(storage, found.properties)
+    """Drop all partitions but these, which are there, as `drop_metadata_table` drops all of it; gives what is left."""
     named = {key: found.properties[key] for key in found.properties if key.startswith(_KEYS)}
     others = [info for info in found.left_behind if info.is_folder and info.name not in (HOODIE, *kept)]
     if others or set(named.pop(_KEYS).split(",")) != set(kept) or any(named.values()):
@@ -112,15 +100,6 @@ def drop_others(storage: Storage, found: MetadataState, kept: Collection[str]) -
         log.warning("dropped %s of the metadata table of %s, which are not kept up to date", dropped, storage.uri)
         return MetadataState(left, [info for info in found.left_behind if info not in others])
     return found
-
-
-def _refuse_record_index(storage: Storage, properties: Mapping[str, str]) -> None:
-    if _RECORD_INDEX in properties.get(_KEYS, "").split(","):
-        # Somebody asked for it; without it Apache Hudi's writers with that index would take every key for a new one.
-        raise UnsupportedTableError(
-            f"the metadata table of {storage.uri} holds a record index, which this release does not keep up to date: nothing was "
-            "written; a write by Apache Hudi with hoodie.metadata.enable=false drops that table"
-        )
 
 
 def _replace_properties(storage: Storage, properties: Mapping[str, str]) -> None:

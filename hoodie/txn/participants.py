@@ -15,11 +15,11 @@ import pyarrow as pa
 
 from hoodie.errors import HoodieError, LockError
 from hoodie.metadata.initial import build_files, build_partition
-from hoodie.metadata.kept import kept_of, missing_of
+from hoodie.metadata.kept import is_wanted, kept_of, missing_of
 from hoodie.metadata.keys import FILES
-from hoodie.metadata.partition import KeptPartition
+from hoodie.metadata.partition import KeptPartition, ListingNeededError
 from hoodie.metadata.table import can_read, finished_partitions
-from hoodie.metadata.writer import ListingNeededError, keep_up
+from hoodie.metadata.writer import keep_up
 from hoodie.model.change import Change
 from hoodie.model.enums import Action
 from hoodie.model.instant import InstantTime
@@ -67,7 +67,7 @@ class Participant(Protocol):
 class KeptMetadataTable:
     """Of a metadata table those partitions are kept up that `metadata/kept.py` has, and the others are dropped, which Apache Hudi's
     next writer builds anew. Where that cannot be, all of it is dropped: nobody shall list files by one that is behind. Who has
-    `hoodie.metadata.enable=true` gets one where there is none.
+    `hoodie.metadata.enable=true`, or asks for one of those partitions, gets one where there is none.
     """
 
     def before_plan(self, context: TableContext, properties: Mapping[str, str] | None) -> None:
@@ -77,7 +77,7 @@ class KeptMetadataTable:
             found = drop_others(context.storage, found, [each.name for each in kept])
         else:
             drop_metadata_table(context.storage, found)
-            if not (context.view_options.metadata and can_read(context.config) and build_files(context)):
+            if not (is_wanted(context.view_options) and can_read(context.config) and build_files(context)):
                 return
             found = announce(context.storage, FILES)
         _build(context, found, missing_of(finished_partitions(found.properties), context.view_options))
@@ -116,7 +116,7 @@ def _keep_up(context: TableContext, found: MetadataState, change: Change, partit
     try:
         keep_up(context, parse_table_config(found.properties, uri=uri), timeline, change, partitions)
     except ListingNeededError as exc:
-        drop_metadata_table(context.storage, found, with_record_index=True, why=f"to build it anew: {exc}")
+        drop_metadata_table(context.storage, found, why=f"to build it anew: {exc}")
         ignored = {change.instant.time, *(time for time, _ in change.undone)}
         if not build_files(context, ignored=ignored):
             return

@@ -12,6 +12,7 @@ from typing import ClassVar
 from hoodie.errors import DuplicateKeyError
 from hoodie.filegroup.chunks import load_chunk, load_rows
 from hoodie.index.bloom import packed_lookups, pieces_by_partition, plan_lookup, run_lookups
+from hoodie.index.record_places import RECORD_INDEX
 from hoodie.index.stored_keys import KnownFiles, held_key_bytes
 from hoodie.keygen.unstored import unstored_of
 from hoodie.model.enums import TableType
@@ -48,7 +49,7 @@ class FoundKeys:
 
     @property
     def opened(self) -> int:
-        return sum(1 for result in self.lookups if result.how not in ("range", "index"))
+        return sum(1 for result in self.lookups if result.how not in ("range", "index", RECORD_INDEX))
 
     def slices(self, view: FileSystemView) -> list[FileSlice]:
         return view.latest_slices(view.every_partition() if self.tagged.in_whole_table else self.tagged.pieces)
@@ -144,9 +145,13 @@ class ByKey:
         run = partial(run_lookups, context.storage, context.cache)
         found = batch.engine.run(run, packs, label=label, at_once=context.storage.can.at_once)
         lookups += [result for results in found for result in results]
+        self.check_stored(context, batch, lookups)
+        return lookups
+
+    def check_stored(self, context: TableContext, batch: Batch, lookups: Sequence[LookupResult]) -> None:
+        """Raises DuplicateKeyError where stored keys are an error to the write, and there is one."""
         if self.refuses_stored:
             _refuse_stored(context, batch, lookups)
-        return lookups
 
     def key_bytes_to_hold(self, context: TableContext, batch: Batch, files: int) -> int:
         return held_key_bytes(context.cache, files) if batch.in_process else 0

@@ -86,21 +86,22 @@ def test_rows_are_found_after_a_clustering_or_none_is_made(table):
 
 # -- indexes by which a key is unique in the whole table ---------------------------------------------------------------
 
-STAYS = ("bloom.index", "simple.index", "hbase.index", "python.index")
-GLOBAL = [each for each in IndexType if PLACEMENTS[each].is_global]
+STAYS = ("bloom.index", "simple.index", "record.index", "hbase.index", "python.index")
+GLOBAL = [*(each for each in IndexType if PLACEMENTS[each].is_global), "RECORD_INDEX that is not there"]
 
 
 @pytest.fixture(params=GLOBAL)
-def global_index(request):
-    return request.param
+def global_options(request):
+    if request.param not in [*IndexType]:
+        return {"hoodie.index.type": "RECORD_INDEX", "hoodie.record.index.update.partition.path": "true"}
+    return index_options(request.param)
 
 
 @pytest.fixture
-def whole(kind, global_index):
+def whole(kind, global_options):
     """A table in which k0 to k3 are in partition a."""
-    options = index_options(global_index)
-    storage, clock = new_table(table_type=kind, ordering="ts", more=options)
-    table = opened(storage, clock, options)
+    storage, clock = new_table(table_type=kind, ordering="ts", more=global_options)
+    table = opened(storage, clock, global_options)
     table.upsert(batch([Input(f"k{n}", "a", n, 5) for n in range(4)]))
     return table
 
@@ -160,11 +161,13 @@ def test_an_insert_drops_a_row_whose_key_is_in_another_partition(whole):
     assert values(whole) == [*((f"k{n}", "a", n) for n in range(4)), ("k8", "b/c", 2)]
 
 
-def test_a_key_that_is_in_two_partitions_already_is_there_once_after_an_upsert(kind, global_index):
+def test_a_key_that_is_in_two_partitions_already_is_there_once_after_an_upsert(kind, global_options):
+    """Of such a table no record index is made."""
     storage, clock = new_table(table_type=kind, ordering="ts")
     table = opened(storage, clock)
     table.upsert(batch([Input("k1", "a", 1, 5), Input("k1", "b/c", 2, 7), Input("k2", "a", 3, 5)]))
-    table.upsert(batch([Input("k1", "a", 4, 8)]), index_options(global_index))
+    table = opened(storage, clock, global_options)
+    table.upsert(batch([Input("k1", "a", 4, 8)]))
     assert values(table) == [("k1", "a", 4), ("k2", "a", 3)]
 
 
@@ -174,7 +177,8 @@ def test_a_moved_row_keeps_columns_that_the_batch_lacks(whole):
     assert [row[:4] for row in snapshot_of(whole) if row[0] == "k1"] == [("k1", "b/c", 11, 5)]
 
 
-def test_the_table_remembers_an_index_of_the_whole_table(whole, global_index):
-    other = {"hoodie.index.class": "other"} if global_index is IndexType.CUSTOM else {"hoodie.index.type": "BLOOM"}
+def test_the_table_remembers_an_index_of_the_whole_table(whole, global_options):
+    is_own = "hoodie.index.class" in global_options
+    other = {"hoodie.index.class": "other"} if is_own else {"hoodie.index.type": "BLOOM"}
     with pytest.raises(OptionError, match=r"index (type )?is '"):
         whole.upsert(batch([Input("k1", "b/c", 11, 6)]), other)

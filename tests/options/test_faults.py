@@ -9,7 +9,7 @@ from hoodie.options.parse import parse_read_options, parse_view_options, parse_w
 JOB = {
     "hoodie.table.name": "t",
     "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.index.type": "RECORD_INDEX",
+    "hoodie.index.type": "FLINK_STATE",
     "hoodie.write.lock.provider": "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider",
     "hoodie.precommit.validators": "a.B",
     "hoodie.errortable.enable": "true",
@@ -23,7 +23,7 @@ JOB = {
     "hoodie.payload.delete.field": "op",
 }
 SAID = (
-    *("hoodie.index.type='RECORD_INDEX'", "no DynamoDB's lock", "hoodie.precommit.validators='a.B'", "hoodie.errortable.enable"),
+    *("hoodie.index.type='FLINK_STATE'", "no DynamoDB's lock", "hoodie.precommit.validators='a.B'", "hoodie.errortable.enable"),
     *("hoodie.write.table.version='7'", "did you mean 'hoodie.datasource.write.operation'", "unknown option 'fare'"),
     *("hoodie.keep.max.commits=30 has to be more", "hoodie.python.stream.batch go together", "about the merge mode"),
     "hoodie.payload.delete.marker beside it",
@@ -54,11 +54,11 @@ def test_every_fault_of_a_job_is_gone_after_one_try():
 
 
 def test_the_embedded_doors_say_all_of_it(tmp_path):
-    with pytest.raises(OptionError, match=r"(?s)RECORD_INDEX.*unknown option 'fare'"):
+    with pytest.raises(OptionError, match=r"(?s)FLINK_STATE.*unknown option 'fare'"):
         hoodie.create_table(tmp_path / "t", {"id": "int64"}, record_key="id", options=JOB)
     table = hoodie.create_table(tmp_path / "t", {"id": "int64"}, record_key="id")
     for call in (table.upsert, table.insert, table.delete):
-        with pytest.raises(OptionError, match=r"(?s)RECORD_INDEX.*unknown option 'fare'.*a\.B"):
+        with pytest.raises(OptionError, match=r"(?s)FLINK_STATE.*unknown option 'fare'.*a\.B"):
             call({"id": [1]}, options=JOB)
     assert len(table.history()) == 0
 

@@ -418,6 +418,9 @@ TEXTS = {
     "hoodie.clean.failed.writes.policy": "LAZY",
     "hoodie.keygen.timebased.timestamp.type": "SCALAR",
     "hoodie.keygen.timebased.timestamp.scalar.time.unit": "DAYS",
+    "hoodie.metadata.record.index.enable": "true",
+    "hoodie.metadata.record.index.min.filegroup.count": "7",
+    "hoodie.metadata.record.index.max.filegroup.count": "7",
 }
 
 
@@ -477,7 +480,7 @@ def test_options_that_say_one_thing_in_two_words_must_agree(options, about):
         ("hoodie.datasource.write.operation", "upsrt", "did you mean 'upsert'?"),
         ("hoodie.datasource.write.operation", "cluster", "is not supported by this release"),
         ("hoodie.datasource.write.table.type", "MOR", "is not one of COPY_ON_WRITE, MERGE_ON_READ"),
-        ("hoodie.index.type", "RECORD_INDEX", "this release, which has BLOOM, SIMPLE, GLOBAL_BLOOM, GLOBAL_SIMPLE, BUCKET, INMEMORY"),
+        ("hoodie.index.type", "FLINK_STATE", "this release, which has BLOOM, SIMPLE, GLOBAL_BLOOM, GLOBAL_SIMPLE, BUCKET, "),
         ("hoodie.bucket.index.num.buckets", "0", "is not a whole number, at least 1"),
         ("hoodie.index.type", "BLOM", "did you mean 'BLOOM'?"),
         ("hoodie.compact.inline", "yes", "is not one of true, false"),

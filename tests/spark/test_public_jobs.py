@@ -17,7 +17,7 @@ JOBS = [job for job in public_jobs() if not job.refused and not job.server]
 REFUSED = {
     "hoodie.datasource.write.recordkey.field": "id",
     "className": "org.apache.hudi",
-    "hoodie.index.type": "RECORD_INDEX",
+    "hoodie.index.type": "FLINK_STATE",
     "hoodie.write.lock.provider": "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider",
     "hoodie.precommit.validators": "a.B",
     "fare": "x",

@@ -293,16 +293,15 @@ def test_other_bucket_engines_of_hudi_are_refused_with_the_reason(folder, reason
     assert snapshot_of(opened(storage, clock)) == before
 
 
-def test_a_record_index_in_the_metadata_table_is_refused_and_not_dropped():
+def test_a_record_index_that_is_damaged_goes_with_the_metadata_table(caplog):
     storage, clock = new_table(table_type=MOR)
     early = opened(storage, clock)
     text = storage.read(PROPERTIES).decode()
     storage.replace(PROPERTIES, (text + "\nhoodie.table.metadata.partitions=files,record_index\n").encode())
     storage.create_new(f"{METADATA_TABLE}/record_index/f", b"x")
-    for table in (early, opened(storage, clock)):
-        with pytest.raises(UnsupportedTableError, match="record index"):
-            table.upsert(batch(rows([1])))
-    assert storage.exists(f"{METADATA_TABLE}/record_index/f")
+    early.upsert(batch(rows([1])))
+    assert not storage.exists(METADATA_TABLE)
+    assert any("dropped the metadata table" in each.getMessage() for each in caplog.records)
 
 
 @KINDS

@@ -1,0 +1,199 @@
+"""Which record keys came to which file groups by an instant, and which are gone: for the record index.
+
+As Apache Hudi has it: of a new base file the keys that the file slice before it lacks, and those that it had and the file lacks; of
+a log with deletes the keys whose rows it took away, or brought back; of replaced file groups all keys. Compactions change nothing,
+and a clustering only places keys. A file that has neither new keys nor deletes, by its commit's counts, is not opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute
+
+from hoodie.filegroup.log_scan import LogRecords
+from hoodie.filegroup.slice_reader import log_records, merge_columns, read_slice
+from hoodie.keygen.unstored import unstored_of
+from hoodie.metadata.record_index import KeyChanges, Placed
+from hoodie.model.change import Change
+from hoodie.model.enums import MergeMode, WriteOperation
+from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
+from hoodie.model.instant import InstantTime, VisibleInstants
+from hoodie.model.meta_fields import RECORD_KEY, with_meta_fields
+from hoodie.model.names import name_of, parse_base_file, parse_log_file
+from hoodie.model.once import once
+from hoodie.model.payloads import WriteStat
+from hoodie.model.plans import ReadContext
+from hoodie.view.context import Snapshot, TableContext
+from hoodie.view.schema import stated_schema
+
+pc: Any = pyarrow.compute
+_KEY = pa.schema([pa.field(RECORD_KEY, pa.string())])
+_SAME_ROWS = (WriteOperation.COMPACT, WriteOperation.LOG_COMPACT)
+
+
+def stored_keys(context: TableContext, snapshot: Snapshot) -> KeyChanges:
+    """All keys of a snapshot, for a record index that is made."""
+    if snapshot.schema is None:
+        return KeyChanges()
+    reader = _Reader(context, snapshot.schema, snapshot.timeline.visible())
+    slices = snapshot.view.latest_slices()
+    found = context.storage.each(reader.keys_of, slices)
+    return KeyChanges(
+        [
+            Placed(each.group.partition_path, each.group.file_id, each.base_instant, keys)
+            for each, keys in zip(slices, found, strict=True)
+        ]
+    )
+
+
+def key_changes(context: TableContext, change: Change) -> KeyChanges:
+    """What a write changes that comes to be completed; its files are there.
+
+    Raises:
+        CorruptFileError, MissingFileError, UnsupportedTableError: a file cannot be read.
+    """
+    commit = change.commit
+    if commit is None or commit.operation in _SAME_ROWS or commit.compacted:
+        return KeyChanges()
+    stats = [stat for stat in commit.stats() if stat.path]
+    stats_of: dict[FileGroupId, list[WriteStat]] = {}
+    for stat in stats:
+        stats_of.setdefault(FileGroupId(stat.partition_path, stat.file_id), []).append(stat)
+    work = _Work(context, change)
+    found = context.storage.each(lambda each: work.of_group(*each), list(stats_of.items()))
+    placed = [each for parts, _ in found for each in parts]
+    removed = [keys for _, parts in found for keys in parts]
+    if change.replaced and commit.operation is not WriteOperation.CLUSTER:
+        removed += work.replaced()
+    return KeyChanges(placed, removed)
+
+
+Parts = tuple[Sequence[Placed], Sequence[Any]]
+
+
+class _Work:
+    """Of one instant. The snapshot, before it, is only taken where something has to be looked up in it."""
+
+    def __init__(self, context: TableContext, change: Change) -> None:
+        self._context = context
+        self._change = change
+        self._time = change.instant.time
+
+    def of_group(self, group: FileGroupId, stats: Sequence[WriteStat]) -> Parts:
+        logs = [stat for stat in stats if stat.log_version is not None]
+        bases = [stat for stat in stats if stat.log_version is None]
+        if bases:
+            return self._of_base(group, bases[-1])
+        return self._of_logs(group, logs)
+
+    def replaced(self) -> list[Any]:
+        view = self._snapshot.view
+        groups = [FileGroupId(path, file_id) for path, ids in self._change.replaced.items() for file_id in ids]
+        slices = [each for group in groups if (each := view.slice_of(group)) is not None]
+        return list(self._context.storage.each(self._reader.keys_of, slices))
+
+    def _of_base(self, group: FileGroupId, stat: WriteStat) -> Parts:
+        is_new = stat.prev_commit is None
+        if not is_new and not stat.num_inserts and not stat.num_deletes:
+            return (), ()
+        parsed = parse_base_file(name_of(stat.path))
+        instant = self._time if parsed is None else parsed.instant
+        base = BaseFile(group.partition_path, group.file_id, instant, name_of(stat.path), stat.file_size_bytes)
+        keys = self._reader.keys_of(FileSlice(group, instant, base, ()))
+        if is_new:
+            return [self._placed(group, keys)], ()
+        before = self._snapshot.view.slice_of(group)
+        if before is None:
+            return [self._placed(group, keys)], ()
+        stored = self._reader.keys_of(before)
+        gone = _without(stored, keys) if stat.num_deletes else stored.slice(0, 0)
+        return [self._placed(group, _without(keys, stored))], [gone]
+
+    def _of_logs(self, group: FileGroupId, stats: Sequence[WriteStat]) -> Parts:
+        """Keys that the logs delete, or bring back. Where the order of commits does not decide it, the whole file slice says which."""
+        before = self._snapshot.view.slice_of(group)
+        has_deletes = before is not None and self._may_have_deletes(before)
+        if not any(stat.num_deletes for stat in stats) and not has_deletes:
+            return (), ()
+        logs = tuple(_log_of(group, stat) for stat in stats)
+        mine = FileSlice(group, logs[0].base_instant, None, logs)
+        entries = self._reader.logged(mine)
+        written, deleted = entries.keys.slice(0, entries.live), entries.keys.slice(entries.live)
+        by_commit = self._context.rule.mode is MergeMode.COMMIT_TIME_ORDERING
+        is_gone = np.full(len(deleted), by_commit) | entries.commit_time_deletes[entries.live :]
+        gone = deleted.filter(pa.array(is_gone))
+        unclear = [deleted.filter(pa.array(~is_gone))]
+        back = written.slice(0, 0)
+        if before is not None and has_deletes:
+            earlier = self._reader.logged(before._replace(base=None))
+            back = written.filter(pc.is_in(written, value_set=earlier.keys.slice(earlier.live)))
+            if not by_commit:
+                unclear.append(back)
+        asked = pc.unique(pa.concat_arrays(unclear))
+        if not len(asked):
+            return [self._placed(group, back)], [gone]
+        whole = mine if before is None else before._replace(logs=(*before.logs, *logs))
+        lives = pc.is_in(asked, value_set=self._reader.keys_of(whole))
+        return [self._placed(group, asked.filter(lives))], [gone, asked.filter(pc.invert(lives))]
+
+    def _may_have_deletes(self, file_slice: FileSlice) -> bool:
+        """By what commits state; archived ones state nothing any more."""
+        deletes = self._snapshot.view.committed.of(file_slice.group.partition_path).deletes
+        return any(log.path in deletes or not log.committed_entries for log in file_slice.logs)
+
+    def _placed(self, group: FileGroupId, keys: Any) -> Placed:
+        return Placed(group.partition_path, group.file_id, self._time, keys)
+
+    @once
+    def _snapshot(self) -> Snapshot:
+        return self._context.on_storage().snapshot()
+
+    @once
+    def _reader(self) -> _Reader:
+        commit = self._change.commit
+        schema = None if commit is None else stated_schema(self._change.instant, commit)
+        schema = self._snapshot.schema if schema is None else schema
+        visible = self._context.active.load().visible()
+        visible = replace(visible, completed=visible.completed | {self._time}, pending=visible.pending - {self._time})
+        return _Reader(self._context, pa.schema([]) if schema is None else schema, visible)
+
+
+class _Reader:
+    """Keys of file slices."""
+
+    def __init__(self, context: TableContext, schema: pa.Schema, visible: VisibleInstants) -> None:
+        self._storage = context.storage
+        unstored = unstored_of(context.config, schema)
+        self._reading = ReadContext(
+            context.config.name, with_meta_fields(schema), context.rule, visible, unstored=unstored
+        )
+
+    def keys_of(self, file_slice: FileSlice) -> Any:
+        """Of the rows that live."""
+        batches = read_slice(self._storage, self._reading, file_slice, _KEY)
+        return pa.chunked_array([batch.column(0) for batch in batches], pa.string()).combine_chunks()
+
+    def logged(self, file_slice: FileSlice) -> LogRecords:
+        """What its logs say, one entry a key."""
+        return log_records(
+            self._storage, self._reading, file_slice, merge_columns(_KEY, self._reading.rule, self._reading.schema)
+        )
+
+
+def _without(keys: Any, others: Any) -> Any:
+    if len(keys) == len(others) and keys.equals(others):
+        return keys.slice(0, 0)
+    return keys.filter(pc.invert(pc.is_in(keys, value_set=others)))
+
+
+def _log_of(group: FileGroupId, stat: WriteStat) -> LogFile:
+    name = name_of(stat.path)
+    parsed = parse_log_file(name)
+    version, base_instant = (0, InstantTime("")) if parsed is None else (parsed.version, parsed.base_instant)
+    size = stat.file_size_bytes
+    return LogFile(group.partition_path, group.file_id, base_instant, version, name, size, size)

@@ -1,0 +1,109 @@
+"""Placement by the record index of the metadata table: where a key is stored is looked up, and no file of the table is looked into.
+
+As with the other indexes of the whole table a key is unique in all partitions. Where the record index does not cover the table
+(it is missing, being made, behind, or damaged) the write looks into the files, as with GLOBAL_SIMPLE, and the log says so once. These
+are the indexes RECORD_INDEX and GLOBAL_RECORD_LEVEL_INDEX of Apache Hudi.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from hoodie.errors import HoodieError
+from hoodie.index.record_places import RECORD_INDEX, FoundPlaces, plan_places, run_places
+from hoodie.metadata import keys
+from hoodie.metadata.key_places import RecordIndex
+from hoodie.metadata.table import MetadataTable
+from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.plans import ChunkPiece, LookupResult, Matches
+from hoodie.options.index import IndexOptions
+from hoodie.storage.cache import Kind
+from hoodie.view.context import Snapshot, TableContext, load_config
+from hoodie.write.batch import Batch
+from hoodie.write.by_global_key import ByGlobalKey
+from hoodie.write.by_key import FoundKeys
+
+log = logging.getLogger("hoodie")
+
+_SAID: Kind[bool] = Kind("record indexes that were found wanting")
+_BYTES = 64
+
+
+class ByRecordIndex(ByGlobalKey):
+    @staticmethod
+    def moves(index: IndexOptions) -> bool:
+        return index.record_moves_rows
+
+    def looked_up(
+        self,
+        context: TableContext,
+        batch: Batch,
+        snapshot: Snapshot,
+        label: str,
+        known: object,
+        pieces: Mapping[str, Sequence[ChunkPiece]] | Sequence[ChunkPiece],
+        slices: Sequence[FileSlice],
+    ) -> list[LookupResult]:
+        index, problem = _opened(context, snapshot)
+        if index is not None:
+            tasks = plan_places(batch.chunks, index, stage_to=batch.folder)
+            found = batch.engine.run(partial(run_places, context.storage, context.cache), tasks, label=label)
+            lookups, problem = _results(found, slices)
+            if problem is None:
+                self.check_stored(context, batch, lookups)
+                return lookups
+        if problem is not None:
+            _complain(context, problem)
+        if isinstance(known, FoundKeys) and any(result.how == RECORD_INDEX for result in known.lookups):
+            known = None
+        return super().looked_up(context, batch, snapshot, label, known, pieces, slices)
+
+
+def _opened(context: TableContext, snapshot: Snapshot) -> tuple[RecordIndex | None, str | None]:
+    """The record index for a snapshot, or why it cannot be used; neither where this write is about to make one."""
+    options = context.view_options
+    if options.metadata is False:
+        return None, "hoodie.metadata.enable is false"
+    try:  # another process may have made it since the table was opened
+        config = load_config(context.storage)
+    except HoodieError as exc:
+        return None, str(exc)
+    table = MetadataTable.open(context.storage, config, snapshot.timeline, context.cache)
+    index = table.record_index()
+    if index is not None:
+        return index, None
+    is_missing = keys.RECORD_INDEX not in config.metadata_partitions
+    return None, None if is_missing and options.record_index.is_on else table.reasons[keys.RECORD_INDEX]
+
+
+def _results(found: Sequence[FoundPlaces], slices: Sequence[FileSlice]) -> tuple[list[LookupResult], str | None]:
+    """What was found by base file, or what is wrong with it."""
+    matches: dict[FileGroupId, list[Matches]] = {}
+    for each in found:
+        if each.problem is not None:
+            return [], each.problem
+        for group, rows in each.places:
+            matches.setdefault(group, []).append(rows)
+    bases = {each.group: each.base for each in slices}
+    results = []
+    for group, rows_of_group in matches.items():
+        base = bases.get(group)
+        if base is None:
+            return (
+                [],
+                f"it has keys in file group {group.file_id} of partition {group.partition_path!r}, which has no base file now",
+            )
+        results.append(LookupResult(base, tuple(rows_of_group), RECORD_INDEX, 0))
+    return results, None
+
+
+def _complain(context: TableContext, problem: str) -> None:
+    """Say it once in this process."""
+    if context.cache.find(_SAID, context.storage.identity):
+        return
+    context.cache.put(_SAID, context.storage.identity, True, _BYTES)
+    log.warning(
+        "the record index of %s is not used, and keys are sought in the files: %s", context.storage.uri, problem
+    )

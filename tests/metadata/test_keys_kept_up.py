@@ -1,0 +1,257 @@
+"""The record index of a metadata table is kept up: after each action it says where each row is."""
+
+import random
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from hoodie.engine.local import LocalEngine
+from hoodie.model.names import METADATA_TABLE
+from hoodie.options.table import METADATA
+from hoodie.storage.cache import Cache
+from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
+from hoodie.table import open_at
+from hoodie.view.context import load_config
+from tests.memory_tables import Input, batch, keys, new_table, opened
+from tests.metadata_tables import BY_FOLDERS, KEYS, check_index, check_storage, read
+from tests.rows import rows_of
+
+KINDS = ("COPY_ON_WRITE", "MERGE_ON_READ")
+INDEX = {"hoodie.index.type": "RECORD_INDEX", "hoodie.record.index.update.partition.path": "true"}
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+def made(kind, ordering="ts", rows=9):
+    """A table with a record index, and what writes to it."""
+    storage, clock = new_table(table_type=kind, ordering=ordering, more=INDEX)
+    table = opened(storage, clock, INDEX | KEYS, cache=Cache())
+    if rows:
+        table.upsert(some(range(rows)))
+    return storage, table
+
+
+def some(ids, part=None, ts=1, deleted=False):
+    return batch([Input(f"k{n}", part or "ab"[n % 2], n, ts, deleted) for n in ids])
+
+
+def check(storage):
+    check_storage(storage)
+    check_index(storage)
+
+
+@pytest.mark.parametrize("ordering", ["ts", None])
+def test_each_action_is_in_it(kind, ordering):
+    storage, table = made(kind, ordering)
+    check(storage)
+    table.upsert(some(range(5, 12), ts=2))
+    check(storage)
+    table.delete(keys([Input("k1", "b"), Input("k99", "b")]))
+    check(storage)
+    table.upsert(some([1, 2], part="c", ts=3))
+    check(storage)
+    table.upsert(some([3], ts=3, deleted=True))
+    check(storage)
+    table.upsert(some([4], ts=0, deleted=True))
+    check(storage)
+    table.upsert(some([3], ts=4))
+    check(storage)
+    table.insert(some([20, 21]))
+    check(storage)
+    table.bulk_insert(some([30, 31]))
+    check(storage)
+    if kind == "MERGE_ON_READ":
+        table.compact()
+        check(storage)
+    table.cluster(["val"])
+    check(storage)
+    table.upsert(some(range(4), ts=5))
+    check(storage)
+    table.insert_overwrite(some([5, 50], part="b"))
+    check(storage)
+    table.clean(retain_commits=1)
+    check(storage)
+    table.rollback(table.timeline.commits[-1].time)
+    check(storage)
+    table.delete_partitions(["a"])
+    check(storage)
+    table.upsert(some(range(8), ts=9))
+    check(storage)
+
+
+def test_a_restore_builds_it_anew(kind):
+    storage, table = made(kind)
+    saved = table.savepoint()
+    for turn in range(2, 14):
+        table.upsert(some(range(turn, turn + 3), part="abc"[turn % 3], ts=turn))
+    check(storage)
+    table.restore(saved)
+    check(storage)
+    table.upsert(some(range(4), ts=20))
+    check(storage)
+
+
+def test_a_rollback_of_what_was_compacted_builds_it_anew(kind):
+    storage, table = made(kind)
+    while not any(name.endswith("001.commit") for name in storage.names(f"{METADATA_TABLE}/.hoodie")):
+        table.upsert(some([1, 40 + len(table.timeline.commits)], ts=5))
+    for _ in range(2):
+        table.rollback(table.timeline.commits[-1].time)
+        check(storage)
+
+
+def test_it_is_made_for_a_table_that_has_rows(kind):
+    storage, clock = new_table(table_type=kind, ordering="ts")
+    table = opened(storage, clock, cache=Cache())
+    table.upsert(some(range(9)))
+    table.upsert(some(range(3), ts=2))
+    table.delete(keys([Input("k4", "a")]))
+    opened(storage, clock, KEYS, cache=Cache()).upsert(some([0, 9], ts=3))
+    check(storage)
+
+
+HISTORY = 40
+
+
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 30))])
+def test_any_history_is_in_it(kind, seed):
+    chance = random.Random(seed)
+    storage, table = made(kind, chance.choice(["ts", None]), rows=0)
+    taken = 0
+    for turn in range(HISTORY):
+        ids = chance.sample(range(30), chance.randint(1, 9))
+        part, ts = chance.choice("abc"), turn if chance.random() < 0.8 else chance.randrange(turn + 1)
+        match chance.choice(
+            ["upsert"] * 6 + ["delete", "flag", "insert", "compact", "cluster", "overwrite", "rollback", "drop"]
+        ):
+            case "upsert":
+                table.upsert(some(ids, part=part, ts=ts))
+            case "delete":
+                table.delete(keys([Input(f"k{n}", part) for n in ids]))
+            case "flag":
+                table.upsert(some(ids, part=part, ts=ts, deleted=True))
+            case "insert":
+                table.insert(some([1000 + 10 * turn + n for n in range(3)], part=part))
+            case "compact" if kind == "MERGE_ON_READ":
+                table.compact()
+            case "cluster":
+                table.cluster(["val"])
+            case "overwrite" if turn % 3 == 0:
+                table.insert_overwrite(some([2000 + 10 * turn + n for n in range(3)], part=part))
+            case "rollback" if table.timeline.commits and taken < 3:
+                taken += 1
+                table.rollback(table.timeline.commits[-1].time)
+            case "drop" if turn % 3 == 0:
+                table.delete_partitions([part])
+            case _:
+                continue
+        if table.timeline.commits:
+            check_index(storage)
+            asked = [f"k{n}" for n in chance.sample(range(30), 3)]
+            whole = opened(storage, options=BY_FOLDERS, cache=Cache()).scan().to_arrow()
+            found = opened(storage, cache=Cache()).lookup(asked).to_arrow()
+            assert rows_of(found) == rows_of(whole.filter(pc.is_in(whole["id"], value_set=pa.array(asked))))
+    check_storage(storage)
+
+
+@pytest.mark.parametrize("writes_before", [0, 9])
+def test_a_writer_that_dies_at_any_call_leaves_the_old_rows_or_the_new_ones(kind, writes_before):
+    """After nine writes the metadata table is compacted by the next one."""
+    storage, table = made(kind)
+    for turn in range(writes_before):
+        table.upsert(some([turn], part="c", ts=2))
+    begin, old = storage.snapshot(), read(storage)
+    rows = some([1, 20], part="d", ts=20)
+    faulty = FaultStorage(storage)
+
+    def write(through):
+        opened(through, storage.clock, INDEX | KEYS, cache=Cache()).upsert(rows)
+
+    write(faulty)
+    new = read(storage)
+    concerned = [call for call in faulty.trace if METADATA_TABLE in call.path or "commit" in call.path]
+    for fault in crash_points(concerned):
+        storage.restore(begin)
+        faulty.revive([fault])
+        with pytest.raises(InjectedFault):
+            write(faulty)
+        faulty.revive()
+        assert read(storage) in (old, new), fault
+        opened(storage, storage.clock, INDEX | KEYS, cache=Cache()).upsert(some([2], part="d", ts=21))
+        check(storage)
+
+
+def test_a_stale_copy_of_the_metadata_table_is_dropped_and_no_row_is_twice_there(kind):
+    storage, table = made(kind)
+    copy = {
+        info.path: storage.read(info.path)
+        for info in storage.list(METADATA_TABLE, recursive=True)
+        if not info.is_folder
+    }
+    table.upsert(some([20, 21], part="c"))
+    storage.delete_folder(METADATA_TABLE)
+    for path, data in copy.items():
+        storage.create_new(path, data)
+    table.upsert(some([20, 21, 22], part="d", ts=2))
+    assert sorted(row["id"] for row in table.scan().to_arrow().to_pylist()) == sorted(
+        f"k{n}" for n in [*range(9), 20, 21, 22]
+    )
+    table.upsert(some([20], part="a", ts=3))
+    check(storage)
+
+
+def test_without_the_option_the_index_that_is_there_is_kept_up(kind):
+    storage, _ = made(kind)
+    plain = opened(storage, storage.clock, INDEX, cache=Cache())
+    plain.upsert(some([1, 30], part="c", ts=4))
+    check(storage)
+    assert METADATA in load_config(storage).raw
+
+
+def test_a_write_looks_into_no_file(kind):
+    _, table = made(kind)
+    assert table.upsert(some([1, 2, 30], part="c", ts=3)).index == {"record index": 2}
+
+
+def test_where_it_is_damaged_the_files_are_looked_into_and_the_log_says_so_once(kind, caplog):
+    storage, _ = made(kind)
+    for info in storage.list(f"{METADATA_TABLE}/record_index"):
+        if ".log.2" in info.name:
+            storage.replace(info.path, b"x" * info.size_bytes)
+    cache = Cache()
+    found = opened(storage, storage.clock, INDEX, cache=cache).upsert(some([1, 2, 30], part="c", ts=3))
+    assert "record index" not in found.index
+    opened(storage, storage.clock, INDEX, cache=cache).upsert(some([1, 2], part="d", ts=4))
+    assert len([each for each in caplog.records if "sought in the files" in each.getMessage()]) == 1
+    rows = opened(storage, options=BY_FOLDERS, cache=Cache()).scan().to_arrow().to_pylist()
+    assert sorted(row["id"] for row in rows) == sorted(f"k{n}" for n in [*range(9), 30])
+    assert {row["id"]: row["part"] for row in rows if row["id"] in ("k1", "k2", "k30")} == {
+        "k1": "d",
+        "k2": "d",
+        "k30": "c",
+    }
+
+
+def test_two_writers_of_one_key_end_with_one_row(kind):
+    """The other one comes when keys were looked up."""
+    storage, table = made(kind)
+    other = opened(storage, storage.clock, INDEX, cache=Cache())
+
+    class Meanwhile(LocalEngine):
+        def run(self, fn, tasks, *, label, at_once=1):
+            found = super().run(fn, tasks, label=label, at_once=at_once)
+            if "look up" in label and not getattr(self, "done", False):
+                self.done = True
+                other.upsert(some([1, 50], part="c", ts=3))
+            return found
+
+    engine, write = Meanwhile(1), some([1, 50], part="d", ts=4)
+    open_at(storage, engine=engine, options=INDEX | KEYS, sleep=storage.clock.sleep, cache=Cache()).upsert(write)
+    assert engine.done
+    rows = table.scan().to_arrow().to_pylist()
+    assert [row["part"] for row in rows if row["id"] in ("k1", "k50")] == ["d", "d"]
+    check(storage)
