@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
 import pyarrow as pa
 
 from hoodie.metadata.bounds import value_ranges
-from hoodie.metadata.keys import COLUMN_STATS, FILES
+from hoodie.metadata.keys import COLUMN_STATS, FILES, RECORD_INDEX
 from hoodie.metadata.table import MetadataTable, can_read, finished_partitions
 from hoodie.model.commands import doctor_of
+from hoodie.model.files import FileGroupId
 from hoodie.model.statistics import ValueRange
 from hoodie.options.table import TableConfig
 from hoodie.storage.base import FileInfo, Storage
@@ -26,6 +27,11 @@ log = logging.getLogger("hoodie")
 _SAID: Kind[bool] = Kind("metadata tables that gave no answer")
 _WRONG: Kind[bool] = Kind("metadata tables that named files which are not there")
 _BYTES = 64
+_INSTEAD = {
+    FILES: "files, which are listed",
+    COLUMN_STATS: "bounds of columns, which are read from footers",
+    RECORD_INDEX: "places of keys, which are sought in the files",
+}
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,21 @@ class MetadataFiles:
             return None
         return {name: value_ranges(each) for name, each in found.items()}
 
+    def groups_of(self, timeline: Timeline, keys: pa.Array) -> Collection[FileGroupId] | None:
+        if self.is_wrong or RECORD_INDEX not in finished_partitions(self._config.raw):
+            return None
+        found = self._at(timeline).locations(keys)
+        if found is None:
+            self._complain(RECORD_INDEX)
+            return None
+        pairs = (
+            found.select(["partition_path", "file_id"])
+            .drop_null()
+            .group_by(["partition_path", "file_id"])
+            .aggregate([])
+        )
+        return {FileGroupId(*pair) for pair in zip(*pairs.to_pydict().values(), strict=True)}
+
     def distrust(self) -> None:
         log.warning(
             "the metadata table of %s does not fit its files: they are listed from now on; %s",
@@ -121,7 +142,7 @@ class MetadataFiles:
         log.warning(
             "the metadata table of %s is not used for %s: %s; %s",
             self._storage.uri,
-            "files, which are listed" if partition == FILES else "bounds of columns, which are read from footers",
+            _INSTEAD[partition],
             self._opened[1].reasons.get(partition, "it gave no answer"),
             doctor_of(self._storage.uri),
         )

@@ -1,4 +1,4 @@
-"""Which file slices may hold the record keys that a filter asks for: by the bloom filters in the footers of base files.
+"""Which file slices may hold the record keys that a filter asks for: by a record index, or the bloom filters in footers of base files.
 
 A filter that only rows of a few keys can fulfil (`id = 'x'`, `id IN (…)`, a look-up by keys) says nothing to bounds where keys are
 random: each file has keys below and above. Its bloom filter says which files do not have them.
@@ -6,7 +6,7 @@ random: each file has keys below and above. Its bloom filter says which files do
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -20,10 +20,10 @@ from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.slice_reader import open_base_file
 from hoodie.format.base_file import read_footer
 from hoodie.format.bloom import BloomFilter
-from hoodie.model.files import BaseFile, FileSlice
+from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.options.table import TableConfig
-from hoodie.options.values import KeyGeneratorType
+from hoodie.options.values import GLOBAL_INDEXES, KeyGeneratorType
 from hoodie.read.condition import Among, Compared, Condition, Joined, Op
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache, Kind
@@ -76,6 +76,25 @@ def _asked(condition: Condition, columns: set[str]) -> pa.Array | None:
 def _texts(values: pa.Array) -> pa.Array:
     texts: pa.Array = values.cast(pa.string())
     return texts
+
+
+def groups_with(
+    context: TableContext, snapshot: Snapshot, keys: pa.Array, groups: Sequence[FileGroupId]
+) -> Collection[FileGroupId] | None:
+    """Those of these file groups that have rows of the keys, by a record index; None where it cannot say so.
+
+    It has one place for each key. So it is asked where a key has no other: in tables that remember an index of the whole table, and in
+    those without partitions.
+    """
+    config = context.config
+    if context.catalogue is None or (config.partition_fields and config.index not in GLOBAL_INDEXES):
+        return None
+    found = context.catalogue.groups_of(snapshot.timeline, keys)
+    if found is None:
+        return None
+    there, listed = set(groups), {group.partition_path for group in groups}
+    # A place that is none any more says that the index is wrong. Partitions that do not fit the filter were not listed.
+    return found if all(each in there or each.partition_path not in listed for each in found) else None
 
 
 def may_hold(

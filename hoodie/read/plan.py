@@ -170,7 +170,8 @@ def _plan(
     ]
     # Where its log records hold some columns only, rows of a range are made of the whole slice.
     candidates = [[task.slice] if task.whole is None else [task.slice, task.whole.slice] for task in tasks]
-    found = prune(context, snapshot, read_context, options.where, candidates)
+    is_newest = options.query is QueryType.SNAPSHOT and options.as_of is None and chosen.span is None
+    found = prune(context, snapshot, read_context, options.where, candidates, is_newest=is_newest)
     output = pa.schema([read_context.schema.field(name) for name in columns])
     counts = found.counts._replace(unlisted=chosen.unlisted)
     return ReadPlan(tuple(compress(tasks, found.kept)), read_context, output, counts)

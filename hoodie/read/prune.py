@@ -6,6 +6,8 @@
 4. Parquet footers of the base files that are left: read by threads.
 5. Bloom filters in footers, where only rows of a few record keys can fulfil the filter (`read/by_keys.py`).
 
+Where there is a record index, it says in place of 2 to 5 which file groups have these keys.
+
 A row may come from the base file, from each log, and where records are merged field by field its columns from several of
 them. So a slice is left out only where no mixture of the values in its files can fulfil the filter; a log of which nothing
 is known keeps its slice. Where a function of the user's own merges rows, its values are anywhere.
@@ -33,7 +35,7 @@ from hoodie.model.plans import ReadContext, RowFilter
 from hoodie.model.statistics import UNKNOWN, Pruning, ValueRange
 from hoodie.options.table import TableConfig
 from hoodie.read.bounds import may_match
-from hoodie.read.by_keys import keys_asked_for, may_hold
+from hoodie.read.by_keys import groups_with, keys_asked_for, may_hold
 from hoodie.read.condition import Condition
 from hoodie.read.file_ranges import FileRanges, Gathered, same_as_key
 from hoodie.read.where import Where, condition_of, parse_filter
@@ -58,13 +60,18 @@ def prune(
     read_context: ReadContext,
     where: Where | None,
     candidates: Sequence[Sequence[FileSlice]],
+    *,
+    is_newest: bool = False,
 ) -> Pruned:
-    """Which candidates may have rows that the filter accepts; each is all slices of one file group that a task looks at."""
+    """Which candidates may have rows that the filter accepts; each is all slices of one file group that a task looks at.
+
+    `is_newest`: they are those of the newest state, with their logs: what a record index speaks of.
+    """
     if where is None or read_context.filter is None or not candidates:
         count = len(candidates)
         return Pruned(np.ones(count, np.bool_), Pruning(count, count, count))
     schema, kinds = read_context.schema, _kinds_of(read_context, read_context.filter)
-    return _Pruner(context, snapshot, _tree_of(where, schema), schema, kinds, candidates).run()
+    return _Pruner(context, snapshot, _tree_of(where, schema), schema, kinds, candidates, is_newest).run()
 
 
 def _kinds_of(read_context: ReadContext, row_filter: RowFilter) -> dict[str, pa.DataType]:
@@ -88,6 +95,7 @@ class _Pruner:
     kinds: dict[str, pa.DataType]
     """Columns that bounds can say something about."""
     candidates: Sequence[Sequence[FileSlice]]
+    is_newest: bool
     kept: npt.NDArray[np.bool_] = field(init=False)
 
     def run(self) -> Pruned:
@@ -110,8 +118,12 @@ class _Pruner:
         }
         if not open_columns or not in_partitions:
             return Pruned(self.kept, Pruning(total, in_partitions, in_partitions))
+        keys = keys_asked_for(self.where, config, self.schema)
+        if keys is not None and self.is_newest and self._by_index(keys):
+            return Pruned(self.kept, Pruning(total, in_partitions, int(self.kept.sum())))
         unknown, footers = self._by_files(open_columns, of_partitions)
-        self._by_keys()
+        if keys is not None:
+            self._by_keys(keys)
         return Pruned(self.kept, Pruning(total, in_partitions, int(self.kept.sum()), unknown, footers))
 
     def _by_files(self, columns: dict[str, pa.DataType], of_partitions: dict[str, list[ValueRange]]) -> tuple[int, int]:
@@ -141,11 +153,18 @@ class _Pruner:
         self._judge(files.with_footers(to_read), columns, of_partitions)
         return unknown, footers
 
-    def _by_keys(self) -> None:
-        """Where only rows of a few keys can fulfil the filter: the candidates whose files have one of them, or may."""
+    def _by_index(self, keys: pa.Array) -> bool:
+        """Keep the candidates that a record index names for these keys; False where there is none to be trusted."""
+        groups = [slices[0].group for slices in self.candidates]
+        found = groups_with(self.context, self.snapshot, keys, groups) if self.kept.sum() > 1 else None
+        if found is not None:
+            self.kept &= np.array([group in found for group in groups], np.bool_)
+        return found is not None
+
+    def _by_keys(self, keys: pa.Array) -> None:
+        """Where only rows of a few keys can fulfil the filter: the candidates whose files may have one of them."""
         left = np.flatnonzero(self.kept).tolist()
-        keys = keys_asked_for(self.where, self.context.config, self.schema)
-        if keys is not None and 1 < len(left) <= MAX_FOOTERS:
+        if 1 < len(left) <= MAX_FOOTERS:
             self.kept[left] = may_hold(self.context, self.snapshot, [self.candidates[at] for at in left], keys)
 
     def _judge(

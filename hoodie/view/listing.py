@@ -6,7 +6,7 @@ count is not its business: that the timeline settles. `synced.py` has one that i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, compress
@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
+from hoodie.model.files import FileGroupId
 from hoodie.model.names import HOODIE, PARTITION_METADATA
 from hoodie.model.statistics import ValueRange
 from hoodie.storage.base import FileInfo, Storage
@@ -109,6 +110,10 @@ class Catalogue(Protocol):
         self, timeline: Timeline, paths: Sequence[str], columns: pa.Schema
     ) -> Mapping[str, Sequence[ValueRange | None]] | None:
         """Column -> its bounds in each of these base files; None where they are not known."""
+        ...
+
+    def groups_of(self, timeline: Timeline, keys: pa.Array) -> Collection[FileGroupId] | None:
+        """The file groups that have rows of these record keys; None where it has no answer."""
         ...
 
     def distrust(self) -> None:
