@@ -21,7 +21,9 @@ def table_type(request):
     return request.param
 
 
-@pytest.mark.parametrize("version", ["9", "8"])
+@pytest.mark.parametrize(
+    ("table_type", "version"), [("COPY_ON_WRITE", "9"), ("MERGE_ON_READ", "9"), ("MERGE_ON_READ", "8")]
+)
 def test_a_table_of_ours(hudi, tmp_path, table_type, version):
     more = DEFAULTS | {"hoodie.write.table.version": version}
     turns = Turns(hudi, tmp_path / "trips", table_type, more=more)
