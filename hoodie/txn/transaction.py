@@ -447,7 +447,6 @@ class Transaction:
         if self._looks_early(completed):
             self._touch(context.active.path(completed))
             timeline = self._timeline_since()
-            timeline = self._timeline_since()
         if self._rolled_back_by(timeline):
             # Only a writer that does not take our lock can get here. Its rollback may have deleted our files.
             context.active.remove(completed)
