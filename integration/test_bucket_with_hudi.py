@@ -10,7 +10,6 @@ import hoodie
 from hoodie.errors import UnsupportedTableError
 from hoodie.hashes.of_buckets import bucket_numbers
 from hoodie.model.buckets import BucketLayout
-from hoodie.model.names import METADATA_TABLE
 from integration.hudi_client import PeerError
 from integration.odd_keys import KEYGEN, ODD_VALUES, key_text
 from integration.tables import TRIPS, Written, trips
@@ -254,21 +253,3 @@ def test_a_bulk_insert_by_hudi_is_taken_over_a_second_one_nobody_can_write(hudi,
         turns.table.table.upsert(turns.arrow(trips([1], fare=4, ts=40)))
     with pytest.raises(PeerError, match="Find multiple files at partition path"):
         hudi.write(turns.path, turns.arrow(trips([1], fare=4, ts=40)), turns.options)
-
-
-def test_a_record_index_of_hudi_is_refused_and_stays(hudi, tmp_path):
-    turns = Turns(hudi, tmp_path / "trips", "COPY_ON_WRITE")
-    record_index = METADATA_ON | {
-        "hoodie.index.type": "RECORD_INDEX",
-        "hoodie.metadata.record.index.enable": "true",
-        "hoodie.metadata.global.record.level.index.enable": "true",
-    }
-    rows = trips(range(10), fare=1, ts=10)
-    hudi.write(turns.path, turns.arrow(rows), turns.options | record_index, mode="overwrite")
-    with pytest.raises(UnsupportedTableError, match="a record index in its metadata table says where its keys are"):
-        hoodie.open_table(turns.path).upsert(turns.arrow(trips([1], fare=2, ts=20)))
-    assert list((turns.path / METADATA_TABLE / "record_index").iterdir())
-    # As the error advises.
-    hudi.write(turns.path, turns.arrow(trips([1], fare=2, ts=20)), turns.options)
-    assert "bucket" not in hoodie.open_table(turns.path).upsert(turns.arrow(trips([1, 20], fare=3, ts=30))).index
-    assert len(by_hudi(hudi)(turns.path, View())) == 11
