@@ -18,7 +18,9 @@ from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import PROPERTIES
 from hoodie.options.clustering import ClusteringOptions
 from hoodie.services.clustering_plan import plan_clustering
+from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.table import open_at
+from tests.effort import long_but
 from tests.engines import Meanwhile
 from tests.memory_tables import Input, batch, copy_of, keys, leftovers, new_table, opened, snapshot_of, stray_files
 
@@ -413,3 +415,44 @@ def test_rows_that_hudi_wrote_for_file_groups_to_come_do_not_count_before():
     with pytest.raises(UnsupportedTableError, match="can be run by Apache Hudi only, and not be dropped"):
         table.rollback(instant)
     assert values(table) == expected
+
+
+ACTS = {
+    "first rows of a partition": lambda table: table.upsert(batch(rows(range(9), "b"))),
+    "split": lambda table: table.cluster(options=SPLIT),
+    "merge": lambda table: table.cluster(options=SMALL | MERGE | {"hoodie.bucket.index.merge.threshold": "900"}),
+    "overwrite": lambda table: table.insert_overwrite(batch(rows(range(5, 9), val=7))),
+    "delete of a partition": lambda table: table.delete_partitions(["a"]),
+}
+
+
+@pytest.mark.parametrize("name", long_but(["merge"], ACTS))
+def test_a_writer_that_dies_at_any_step_leaves_the_old_ring_or_the_new_one(name):
+    act = ACTS[name]
+    storage, _, table = ring_table()
+    table.upsert(batch(rows(range(40))))
+    old = values(table)
+    done = opened(*copy_of(storage))
+    act(done)
+    new, at = values(done), 0
+    while True:
+        at += 1
+        there, clock = copy_of(storage)
+        faulty = FaultStorage(there, [Fault(at, ("torn", "before", "after")[at % 3])])
+        try:
+            act(opened(faulty, clock))
+        except InjectedFault:
+            pass
+        else:
+            break
+        table = opened(there, clock)
+        assert values(table) in (old, new), at
+        table.upsert(batch(rows(range(30, 50), val=9, ts=2)))
+        expected = {(f"k{n}", "a"): 9 for n in range(30, 50)}
+        assert values(table) in (old | expected, new | expected), at
+        check_layout(table)
+        table.cluster(options=SPLIT)
+        check_layout(table)
+        assert values(table) in (old | expected, new | expected), at
+        assert stray_files(there, table) == [], at
+    assert at > 5
