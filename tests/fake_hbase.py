@@ -75,10 +75,13 @@ class FakeHBase:
         table = self.tables[tableName]
         for batch in rowBatches:
             for each in batch.mutations:
+                row = table.setdefault(batch.row, {})
                 if each.isDelete:
-                    table.pop(batch.row, None)
+                    row.pop(each.column, None)
                 else:
-                    table.setdefault(batch.row, {})[each.column] = each.value
+                    row[each.column] = each.value
+                if not row:
+                    del table[batch.row]
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import uuid
 
 import pyarrow as pa
@@ -32,6 +33,33 @@ class KeptKeys:
     def delete(self, keys: pa.Array) -> None:
         for key in keys.to_pylist():
             self.places.pop(key, None)
+
+
+class KeptInSqlite:
+    """The same in a file, so that other processes have it, too."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        with self._open() as db:
+            db.execute("CREATE TABLE IF NOT EXISTS places (key TEXT PRIMARY KEY, time TEXT, path TEXT, file TEXT)")
+
+    def _open(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.path, timeout=60)
+
+    def look_up(self, keys: pa.Array) -> pa.Table:
+        with self._open() as db:
+            find = "SELECT time, path, file FROM places WHERE key = ?"
+            rows = [db.execute(find, [key]).fetchone() or (None, None, None) for key in keys.to_pylist()]
+        return pa.Table.from_pylist([dict(zip(PLACES.names, row, strict=True)) for row in rows], schema=PLACES)
+
+    def put(self, keys: pa.Array, places: pa.Table) -> None:
+        rows = [(key, *place.values()) for key, place in zip(keys.to_pylist(), places.to_pylist(), strict=True)]
+        with self._open() as db:
+            db.executemany("INSERT OR REPLACE INTO places VALUES (?, ?, ?, ?)", rows)
+
+    def delete(self, keys: pa.Array) -> None:
+        with self._open() as db:
+            db.executemany("DELETE FROM places WHERE key = ?", [[key] for key in keys.to_pylist()])
 
 
 def new_kept_keys() -> tuple[KeptKeys, dict[str, str]]:

@@ -2,7 +2,9 @@
 
 from hypothesis.stateful import invariant
 
+from hoodie.options.values import IndexType
 from tests.history_model import Entry, History, Model
+from tests.kept_keys import index_options
 from tests.memory_tables import new_table, snapshot_of
 from tests.metadata_tables import KEYS, check_index, trusts_index
 from tests.random_histories import Histories
@@ -49,8 +51,10 @@ class MovingHistories(Histories):
     model_type = MovingModel
     overwrites = False  # of a partition: they look no keys up
 
+    index = IndexType.GLOBAL_BLOOM
+
     def new_table(self):
-        more = {"hoodie.index.type": "GLOBAL_BLOOM", "hoodie.write.table.version": str(int(self.version.version))}
+        more = {**index_options(self.index), "hoodie.write.table.version": str(int(self.version.version))}
         return new_table(table_type=self.table_type, ordering=self.ordering, more=more)
 
     @invariant()

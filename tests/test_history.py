@@ -8,6 +8,7 @@ from hypothesis import Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from hoodie.format.layout import V9
+from hoodie.options.values import IndexType
 from tests.effort import SOAK, long_but
 from tests.moving_histories import IndexedHistories, MovingHistories
 from tests.random_histories import Histories
@@ -81,3 +82,10 @@ def test_any_history_of_a_table_of_version_9_reads_as_the_model_says(kind, order
 def test_any_history_by_a_record_index_reads_as_the_model_says(kind, ordering, more):
     machine = type("Machine", (IndexedHistories,), {"table_type": kind, "ordering": ordering})
     play(machine, *((20, 30) if more else (2, 12)))
+
+
+@pytest.mark.parametrize("ordering", long_but(["ts"], ["ts", None]), ids=["event_time", "commit_time"])
+@pytest.mark.parametrize("more", long_but([False], [False, True]), ids=["sample", "more"])
+def test_any_history_with_an_index_outside_of_the_table_reads_as_the_model_says(ordering, more):
+    kind = {"table_type": "COPY_ON_WRITE", "ordering": ordering, "index": IndexType.CUSTOM}
+    play(type("Machine", (MovingHistories,), kind), *((20, 30) if more else (2, 16)))

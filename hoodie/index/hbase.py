@@ -66,7 +66,7 @@ class HBaseIndex:
     def _batches(self, keys: pa.Array, size: int) -> Iterator[list[bytes]]:
         """The keys as bytes, so many at a time, and no more in a second than are allowed."""
         most = self.most_a_second
-        size = size if most is None else min(size, most)
+        size = size if most is None else min(size, max(1, most // 10))
         due_s = time.monotonic()
         for start in range(0, len(keys), size):
             time.sleep(max(0.0, due_s - time.monotonic()))
@@ -118,7 +118,9 @@ def _put(table: Any, rows: Sequence[tuple[bytes, dict[bytes, bytes]]]) -> None:
 def _delete(table: Any, keys: Sequence[bytes]) -> None:
     with table.batch() as batch:
         for key in keys:
-            batch.delete(key, columns=[_FAMILY + b":"])
+            batch.delete(
+                key, columns=list(_COLUMNS.values())
+            )  # of the family alone HBase 2 deletes a column without a name
 
 
 def _said(error: Exception) -> str:

@@ -106,11 +106,7 @@ class ByOutsideIndex(ByGlobalKey):
                     found.setdefault(group, []).append(matches)
         results = [LookupResult(there[group].base_or_none_such, tuple(rows), HOW, 0) for group, rows in found.items()]
         if again:
-            log.warning(
-                "the index of table %s does not say of all keys where they are, so files were looked into as well; if that stays so, "
-                "build it anew: %s",
-                *(storage.uri, hoodie_command("index", "rebuild", storage.uri)),
-            )
+            _say_once(storage.uri, may_lack=may_lack)
             results += in_files([piece for piece in pieces if piece.number in again], slices)
         return results
 
@@ -148,6 +144,21 @@ class ByOutsideIndex(ByGlobalKey):
                 batch.engine.run(partial(run, storage, self.index, how), tasks, label=label)
         yield
         settle_changes(storage, how.instant)
+
+
+_said: set[str] = set()
+"""Tables of which it was said already that their index may lack entries."""
+
+
+def _say_once(uri: str, *, may_lack: bool) -> None:
+    if not may_lack:
+        log.info("some entries in the index of table %s do not count, so their keys were looked up in the files", uri)
+    elif uri not in _said:
+        _said.add(uri)
+        log.warning(
+            "the index of table %s may lack entries, so new keys are looked up in the files as well, until it is built anew: %s",
+            *(uri, hoodie_command("index", "rebuild", uri)),
+        )
 
 
 class ByHBase(ByOutsideIndex):

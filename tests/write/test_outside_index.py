@@ -70,25 +70,27 @@ def test_a_delete_that_loses_leaves_its_row_and_its_entry(kind):
 
 
 @KINDS
-@pytest.mark.parametrize("ordering", long_but([None], ["ts", None]), ids=["event_time", "commit_time"])
-@in_shares(12, often=3)
+@pytest.mark.parametrize("ordering", long_but(["ts"], ["ts", None]), ids=["event_time", "commit_time"])
+@in_shares(3)
 def test_a_write_that_dies_at_any_call_leads_no_later_one_astray(kind, ordering, share):
-    index, start, _ = new_kept_table(kind, ordering)
+    index, start, clock = new_kept_table(kind, ordering)
+    opened(start, clock).upsert(batch([Input("k5", "b/c", 5, 5)]))  # a file that takes rows which move
     places = dict(index.places)
     done, clock = copy_of(start)
     traced = FaultStorage(done)
     opened(traced, clock).upsert(batch(CHANGES))
-    for point in share.of(crash_points(traced.trace)):
+    first = next(call.n for call in traced.trace if INDEX_CHANGES in call.path)  # before it the index knows nothing
+    for point in share.of(point for point in crash_points(traced.trace) if point.at >= first):
         index.places = dict(places)
         storage, clock = copy_of(start)
         with pytest.raises(InjectedFault):
             opened(FaultStorage(storage, [point]), clock).upsert(batch(CHANGES))
-        if point.at % 2:  # the instant that died is older than the timeline soon
+        if point.moment != "after":  # the instant that died is older than the timeline soon
             for n in range(3):
                 opened(storage, clock).upsert(batch([Input("k0", "a", 0, 7 + n)]))
             opened(storage, clock).archive(min_commits=1, max_commits=2)
         opened(storage, clock).upsert(batch(CHANGES))
-        assert rows_of(storage) == AFTER, point
+        assert rows_of(storage) == [*AFTER[:3], ("k5", "b/c", 5), AFTER[3]], point
 
 
 class Failing(KeptKeys):
