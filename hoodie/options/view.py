@@ -110,8 +110,9 @@ class ViewOptions:
     checkpoint: str | None = shared(_CHECKPOINT)
     metadata: bool | None = option("hoodie.metadata.enable", boolean(), None)
     """Unset or true: a query takes a table's files, and bounds of columns, from the metadata table where there is one, and a write
-    keeps its partition `files` up and drops the others. true: a write builds one of `files` where there is none, from a listing of
-    all folders. false: a query lists the folders, and a write drops it. It is an option of the open table, not of one write."""
+    keeps its partitions `files` and `record_index` up and drops the others. true: a write builds one of `files` where there is none,
+    from a listing of all folders. false: a query lists the folders, and a write drops it. It is an option of the open table, not of
+    one write."""
     record_index: RecordIndexOptions = group(RecordIndexOptions)
 
     @property
