@@ -3,28 +3,41 @@
 import pytest
 
 import hoodie
+from hoodie.storage.local import LocalStorage
 from tests.effort import long_but
+from tests.metadata_tables import check_index
 from tests.spark.conftest import options_of
 
 pytestmark = pytest.mark.spark
 
 DDL = "id string, part string, qty int, ts long"
 TASKS = {"hoodie.python.driver.max.bytes": "0"}
+SIMPLE = {"hoodie.index.type": "GLOBAL_SIMPLE"}
+INDEX = {
+    "hoodie.index.type": "RECORD_INDEX",
+    "hoodie.record.index.update.partition.path": "true",
+    "hoodie.metadata.record.index.enable": "true",
+}
 
 
+@pytest.mark.parametrize("index", [SIMPLE, INDEX], ids=["GLOBAL_SIMPLE", "RECORD_INDEX"])
 @pytest.mark.parametrize("table_type", long_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
-def test_rows_move_between_partitions_when_spark_runs_the_tasks(door, tmp_path, table_type):
+def test_rows_move_between_partitions_when_spark_runs_the_tasks(door, tmp_path, table_type, index):
     path = str(tmp_path / "t")
     expected = {}
     for step, ids in enumerate([range(20), range(10, 30), range(5, 25)]):
         rows = [(f"k{n}", "abc"[(n + step) % 3], step, step) for n in ids]
         late = [(f"k{n}", "z", 9, -1) for n in range(3) if step]
-        given = {"hoodie.index.type": "GLOBAL_SIMPLE"} | options_of(hoodie_datasource_write_table_type=table_type)
+        given = index | options_of(hoodie_datasource_write_table_type=table_type)
         frame = door.createDataFrame(rows + late, DDL).repartition(3)
-        frame.write.format("hoodie").options(**(given if not step else {}), **TASKS).mode("append").save(path)
+        frame.write.format("hoodie").options(**(given if not step else index if index is INDEX else {}), **TASKS).mode(
+            "append"
+        ).save(path)
         expected |= {row[0]: row[1:3] for row in rows}
     table = hoodie.open_table(path)
     for query in ("snapshot", "read_optimized"):
         found = table.scan(query=query).to_arrow().to_pylist()
         assert {row["id"]: (row["part"], row["qty"]) for row in found} == expected
         assert len(found) == len(expected)
+    if index is INDEX:
+        check_index(LocalStorage(path))
