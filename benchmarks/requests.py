@@ -67,10 +67,12 @@ class Counting:
 
         return call
 
-    def _pages(self, chunks: Iterable[list[Any]]) -> list[list[Any]]:
-        found = list(chunks)
-        self.made["LIST"] += max(1, -(-sum(map(len, found)) // _PAGE))
-        return found
+    def _pages(self, chunks: Iterable[list[Any]]) -> Iterator[list[Any]]:
+        """A request for each chunk that is taken."""
+        self.made["LIST"] += 1
+        for number, chunk in enumerate(chunks):
+            self.made["LIST"] += number > 0
+            yield chunk
 
 
 @contextmanager

@@ -98,7 +98,7 @@ class TableWriter:
         repeatable: bool,
         found_on: Timeline | None,
     ) -> CommitResult:
-        recover_before_write(context, SERVICES)
+        snapshot = recover_before_write(context, SERVICES)
         result = self._loaded(context, records, schema, operation, options, engine) if repeatable else None
         if result is None:
             with staged_batch(
@@ -109,6 +109,7 @@ class TableWriter:
                 options=options,
                 engine=engine,
                 found_on=found_on,
+                snapshot=None if repeatable else snapshot,
             ) as batch:
                 if not batch.has_rows and OperationRules.of(operation, options).replaces is Replaces.NOTHING:
                     return CommitResult(None, operation, seconds=time.monotonic() - batch.started_s)

@@ -49,8 +49,10 @@ class Publisher(Protocol):
         """
         ...
 
-    def publish(self, instant: str, files: Sequence[StagedFile], *, gathered: bool = False) -> None:
+    def publish(self, instant: str, files: Sequence[StagedFile], *, gathered: bool = False) -> Sequence[str]:
         """First all markers, so that a rollback by any writer finds each file; then the final names, in order.
+
+        Gives the files that `clear` is to remove, if it can do that by their names.
 
         `gathered`: all markers in one file.
 
@@ -96,8 +98,10 @@ class Publisher(Protocol):
         """Give back the room that staged files take; what was published, and its markers, stay for the rollback."""
         ...
 
-    def clear(self, instant: str) -> None:
-        """Remove markers and staging of an instant that is completed."""
+    def clear(self, instant: str, known: Sequence[str] | None = None) -> None:
+        """Remove markers and staging of an instant that is completed. `known`: what `publish` gave, where nothing else is left of it;
+        None: it has to be looked for.
+        """
         ...
 
     def forget(self, name: str) -> None:

@@ -83,10 +83,11 @@ class CopyingPublisher:
         """Asks nobody whether the place is still there: what a fenced writer's task stages gets no final name in any case."""
         return self._storage.open_output(path, durable=durable)
 
-    def publish(self, instant: str, files: Sequence[StagedFile], *, gathered: bool = False) -> None:
+    def publish(self, instant: str, files: Sequence[StagedFile], *, gathered: bool = False) -> Sequence[str]:
         self.epoch(instant)
-        put_markers(self._storage, instant, files, gathered=gathered)
+        markers = put_markers(self._storage, instant, files, gathered=gathered)
         self._each(lambda file: self._storage.copy_file(file.staged, file.final), files)
+        return [*markers, *(file.staged for file in files)]
 
     def epoch(self, instant: str) -> Hashable:
         decision, tag = self._read(instant)
@@ -138,7 +139,10 @@ class CopyingPublisher:
         staged = [info.path for info in self._storage.list(staging_folder(instant), recursive=True)]
         self._each(self._storage.delete, [path for path in staged if path != _decision_path(instant)])
 
-    def clear(self, instant: str) -> None:
+    def clear(self, instant: str, known: Sequence[str] | None = None) -> None:
+        if known is not None:  # what is left all the same, the next write removes
+            self._storage.delete_all([*known, _decision_path(instant)])
+            return
         self._each(self._storage.delete_folder, [join(MARKERS, instant), staging_folder(instant)])
 
     def forget(self, name: str) -> None:

@@ -19,8 +19,12 @@ GATHERED = b"TIMELINE_SERVER_BASED"
 PREFIX = "MARKERS"
 
 
-def put_markers(storage: Storage, instant: str, files: Iterable[StagedFile], *, gathered: bool = False) -> None:
-    """A marker for each file that states one, before any of them has its name. More may follow for the same instant."""
+def put_markers(
+    storage: Storage, instant: str, files: Iterable[StagedFile], *, gathered: bool = False
+) -> Sequence[str]:
+    """A marker for each file that states one, before any of them has its name; gives the paths of what was written. More may follow
+    for the same instant.
+    """
     marked = [file for file in files if file.marker]
     if not gathered:
         paths = []
@@ -28,7 +32,8 @@ def put_markers(storage: Storage, instant: str, files: Iterable[StagedFile], *, 
             partition_path, _, name = file.final.rpartition("/")
             paths.append(marker_path(instant, partition_path, name, file.marker))
         storage.each(storage.touch, paths)
-    elif marked:
+        return paths
+    if marked:
         folder = join(MARKERS, instant)
         if not storage.exists(join(folder, TYPE_FILE)):
             storage.replace(join(folder, TYPE_FILE), GATHERED)
@@ -38,7 +43,8 @@ def put_markers(storage: Storage, instant: str, files: Iterable[StagedFile], *, 
                 storage.create_new(join(folder, f"{PREFIX}{number}"), names)
             except FileExistsError:
                 continue  # of an earlier part of the same write
-            return
+            return [join(folder, TYPE_FILE), join(folder, f"{PREFIX}{number}")]
+    return ()
 
 
 def encode_markers(names: Sequence[str]) -> bytes:

@@ -45,9 +45,10 @@ class RenamingPublisher:
     def open_staged(self, path: str, *, within: str, durable: bool = True) -> AbstractContextManager[BinaryIO]:
         return self._storage.open_output(path, within=within, durable=durable)
 
-    def publish(self, instant: str, files: Sequence[StagedFile], *, gathered: bool = False) -> None:
+    def publish(self, instant: str, files: Sequence[StagedFile], *, gathered: bool = False) -> Sequence[str]:
         put_markers(self._storage, instant, files, gathered=gathered)
         self._storage.move_all_new([(file.staged, file.final) for file in files])
+        return ()
 
     def epoch(self, instant: str) -> Hashable:
         if not self._leased:
@@ -87,7 +88,7 @@ class RenamingPublisher:
     def abandon(self, instant: str) -> None:
         self._storage.delete_folder(staging_folder(instant))
 
-    def clear(self, instant: str) -> None:
+    def clear(self, instant: str, known: Sequence[str] | None = None) -> None:
         self._storage.delete_folder(join(MARKERS, instant))
         self._storage.delete_folder(staging_folder(instant))
 

@@ -131,6 +131,11 @@ class Storage(Protocol):
         """Files (and, when not recursive, folders) in `folder`, sorted by path; empty when it does not exist."""
         ...
 
+    def list_below(self, folders: Sequence[str]) -> Iterable[FileInfo]:
+        """The files in and below folders that lie beside each other in one folder, in any order."""
+        for found in self.each(lambda folder: self.list(folder, recursive=True), folders):
+            yield from found
+
     def names(self, folder: str) -> Sequence[str]:
         """Names of the files in `folder`, in any order; empty when it does not exist. Costs less than `list`."""
         ...
@@ -144,6 +149,10 @@ class Storage(Protocol):
     def delete(self, path: str) -> None:
         """Remove a file; nothing happens when it is not there."""
         ...
+
+    def delete_all(self, paths: Sequence[str]) -> None:
+        """`delete` of each, in any order."""
+        self.each(self.delete, paths)
 
     def delete_folder(self, path: str) -> None:
         """Remove a folder with all in it; nothing happens when it is not there."""

@@ -33,6 +33,7 @@ Verb = Literal[
     "rename_folder",
     "open_output",
     "delete",
+    "delete_all",
     "delete_folder",
     "mkdirs",
     "touch",
@@ -40,7 +41,9 @@ Verb = Literal[
     "sync_log",
 ]
 
-TEARABLE: frozenset[Verb] = frozenset({"create_new", "replace", "move_new", "open_output", "delete_folder", "sync_log"})
+TEARABLE: frozenset[Verb] = frozenset(
+    {"create_new", "replace", "move_new", "open_output", "delete_all", "delete_folder", "sync_log"}
+)
 """Verbs that a crash can leave half done; the others are one step of the file system, so torn is before."""
 
 R = TypeVar("R")
@@ -67,7 +70,7 @@ class Fault:
     before: nothing was done (`open_output`: its file is there, empty).
     torn: `create_new`, `replace`: a strict prefix of the bytes under a temporary name, the final name untouched;
         `open_output`: a strict prefix under the file's own, private name; `move_new`: the file under both names;
-        `delete_folder`: half of its files gone; `sync_log`: a strict prefix of what is synced; any other verb: as before.
+        `delete_all`, `delete_folder`: half of the files gone; `sync_log`: a strict prefix of what is synced; any other verb: as before.
     after: all was done, the caller never hears of it.
     """
 
@@ -245,6 +248,14 @@ class FaultStorage(Storage):
 
     def delete(self, path: str) -> None:
         self._change("delete", path, lambda: self._inner.delete(path))
+
+    def delete_all(self, paths: Sequence[str]) -> None:
+        self._change(
+            "delete_all",
+            ", ".join(paths),
+            lambda: self._inner.delete_all(paths),
+            torn=lambda _: self._inner.delete_all(paths[: len(paths) // 2]),
+        )
 
     def delete_folder(self, path: str) -> None:
         self._change(

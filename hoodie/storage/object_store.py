@@ -18,9 +18,10 @@ import random
 import re
 import time
 import uuid
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pyarrow as pa
@@ -231,6 +232,46 @@ class ObjectStorage(Storage):
         folders = [_folder_info(path.rstrip("/")) for path in found["common_prefixes"]]
         return sorted([*folders, *map(_file_info, found["objects"])])
 
+    def list_below(self, folders: Sequence[str]) -> Iterable[FileInfo]:
+        """Spans of names, each from its first folder to its last: a request for a thousand names, and not one for each folder."""
+        if len(folders) <= self.can.at_once or not self._lists_spans:
+            yield from super().list_below(folders)
+            return
+        ordered = sorted(f"{folder}/" for folder in folders)
+        size = -(-len(ordered) // self.can.at_once)
+        spans = [ordered[start : start + size] for start in range(0, len(ordered), size)]
+        found = [info for infos in self.each(self._list_span, spans) for info in infos]
+        yield from found
+        # A folder that was shown has files. Where none came, it is gone by now, or the store has an order of its own.
+        there = {_first_folder(info.path, ordered[0]) for info in found}
+        yield from super().list_below([folder[:-1] for folder in ordered if folder not in there])
+
+    def _list_span(self, folders: Sequence[str]) -> Sequence[FileInfo]:
+        """The files of some folders, which are in order, with what else lies between them left out; none where the store shows them
+        in another order.
+        """
+        first, last, wanted = folders[0], folders[-1], frozenset(folders)
+        parent = first[:-1].rpartition("/")[0]
+        found: list[FileInfo] = []
+        with self._errors(parent):
+            chunks = _obstore().list(self._store, f"{parent}/" if parent else None, offset=first, chunk_size=1000)
+            before = first
+            for chunk in chunks:
+                infos = [_file_info(meta) for meta in chunk]
+                paths = [before, *(info.path for info in infos)]
+                if any(path > later for path, later in pairwise(paths)):
+                    return ()
+                before = paths[-1]
+                found += [info for info in infos if _first_folder(info.path, first) in wanted]
+                if before > last and not before.startswith(last):
+                    break
+        return found
+
+    @property
+    def _lists_spans(self) -> bool:
+        """Whether a listing may begin at a name, and is in the order of names: not so in Azure, nor in directory buckets of S3."""
+        return not self._is_azure and not self._uri.split("/")[2].endswith("--x-s3")
+
     def names(self, folder: str) -> Sequence[str]:
         return [info.name for info in self.list(folder) if not info.is_folder]
 
@@ -257,6 +298,16 @@ class ObjectStorage(Storage):
         self._checked(path)
         with suppress(FileNotFoundError), self._errors(path):
             _obstore().delete(self._store, path)
+
+    def delete_all(self, paths: Sequence[str]) -> None:
+        """A request for a thousand of them."""
+        for path in paths:
+            self._checked(path)
+        try:
+            with self._errors(paths[0] if paths else ""):
+                _obstore().delete(self._store, list(paths))
+        except FileNotFoundError:  # some stores say so of one that is not there, and may have left others
+            super().delete_all(paths)
 
     def delete_folder(self, path: str) -> None:
         self._checked(path)
@@ -477,6 +528,12 @@ def _pause(tries_left: int) -> None:
 def _tag(meta: Mapping[str, Any]) -> Hashable:
     """In stores that number the versions of an object (Google's) a condition is on that number."""
     return (meta["e_tag"], meta["version"]) if meta.get("version") else meta["e_tag"]
+
+
+def _first_folder(path: str, sibling: str) -> str:
+    """The folder beside `sibling` (with a slash at its end) that the file lies in or below."""
+    depth = sibling.count("/")
+    return "".join(f"{part}/" for part in path.split("/")[:depth])
 
 
 def _file_info(meta: Mapping[str, Any]) -> FileInfo:

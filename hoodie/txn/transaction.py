@@ -85,6 +85,8 @@ class Transaction:
     announced: CommitMetadata = field(default_factory=CommitMetadata)
     """What it is going to write, as others see it in its inflight file."""
     ahead: Ahead = field(default_factory=lambda: Ahead({}))
+    leftovers: Sequence[str] | None = None
+    """As `Publisher.clear` takes them."""
     writer: Mapping[str, str] = field(default_factory=dict)
     """The entry of its metadata that says who writes it."""
 
@@ -517,7 +519,7 @@ class Transaction:
     def _clean_up(self) -> None:
         # Hudi's order: complete first, markers after. A failure here costs space, never the commit.
         try:
-            self.heartbeat.stop(clear=partial(self.context.publisher.clear, self.instant))
+            self.heartbeat.stop(clear=partial(self.context.publisher.clear, self.instant, self.leftovers))
         except OSError as exc:
             log.warning("instant %s is committed, but its temporary files could not be removed: %s", self.instant, exc)
             self.heartbeat.abandon()

@@ -13,19 +13,20 @@ from functools import partial
 from typing import Protocol
 
 from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
+from hoodie.lock.liveness import LIVE_FOLDER
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime, is_instant_time
-from hoodie.model.names import COMPLETES_AS, HEARTBEATS, MARKERS, heartbeat_path, join
+from hoodie.model.names import COMPLETES_AS, HEARTBEATS, MARKERS, PRIVATE, STAGING, heartbeat_path, join
 from hoodie.options.fits import check_version
 from hoodie.options.values import FailedWritesPolicy
-from hoodie.storage.base import Storage
+from hoodie.storage.base import CopyingStorage, Storage
 from hoodie.storage.many import together
 from hoodie.storage.paths import SCRATCH_FOLDER
 from hoodie.timeline.pending import written_by_others
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.undo.restore_run import finish_restore
 from hoodie.undo.rollback import execute_rollback, rollback_instant
-from hoodie.view.context import TableContext
+from hoodie.view.context import Snapshot, TableContext
 
 _UNFINISHED_S = 24 * 3600.0
 """An unfinished file gets its name after moments, or after a pause of its process."""
@@ -67,12 +68,14 @@ def recover(context: TableContext, owners: PlanOwners) -> list[str]:
     return undone
 
 
-def recover_before_write(context: TableContext, owners: PlanOwners) -> None:
-    """As `rollback_failed`; dead writes stay where the options leave them to the services.
+def recover_before_write(context: TableContext, owners: PlanOwners) -> Snapshot | None:
+    """As `rollback_failed`; dead writes stay where the options leave them to the services. Gives the snapshot that it looked at, which
+    is that of now where there was nothing to do; else None.
 
     What is begun is finished in any case: a restore, a rollback, and what dead runners of services have claimed.
     """
-    _rollback_failed(context, owners, dead_writes=context.concurrency.failed_writes is FailedWritesPolicy.EAGER)
+    eager = context.concurrency.failed_writes is FailedWritesPolicy.EAGER
+    return _rollback_failed(context, owners, dead_writes=eager)[1]
 
 
 def rollback_failed(context: TableContext, owners: PlanOwners) -> list[str]:
@@ -82,10 +85,12 @@ def rollback_failed(context: TableContext, owners: PlanOwners) -> list[str]:
         CommitConflictError: a writer that does not share our lock is working on the table right now, or a restore is.
         UnsupportedTableError: the table is not of version 6. TableNotFoundError: it was deleted.
     """
-    return _rollback_failed(context, owners, dead_writes=True)
+    return _rollback_failed(context, owners, dead_writes=True)[0]
 
 
-def _rollback_failed(context: TableContext, owners: PlanOwners, *, dead_writes: bool) -> list[str]:
+def _rollback_failed(
+    context: TableContext, owners: PlanOwners, *, dead_writes: bool
+) -> tuple[list[str], Snapshot | None]:
     check_version(context.config)
     names, snapshot = together(context.storage, partial(_names, context), context.snapshot)
     restores = snapshot.timeline.pending(Action.RESTORE)
@@ -124,7 +129,8 @@ def _rollback_failed(context: TableContext, owners: PlanOwners, *, dead_writes: 
                 take_back(context, owner, claimed.time)
     if dead or unfinished or claims or names - {i.time for i in timeline.pending()}:
         _remove_remains(context)
-    return undone
+        return undone, None
+    return undone, snapshot
 
 
 def _finish(context: TableContext, rollback: Instant) -> None:
@@ -240,7 +246,12 @@ def _of_nobody(context: TableContext, folder: str, older_than_s: float) -> list[
 
 
 def _names(context: TableContext) -> frozenset[str]:
-    """Of all marks and staging folders."""
+    """Of all marks and staging folders. A store has no folder without a file, so one look mostly shows that there are none."""
+    storage = context.storage
+    if storage.can.local_root is None and isinstance(storage, CopyingStorage):
+        there = {info.path for info in storage.list(PRIVATE) if info.is_folder}
+        if not there & {LIVE_FOLDER, STAGING}:
+            return frozenset()
     return frozenset.union(*together(context.storage, context.liveness.marks, context.publisher.remains))
 
 

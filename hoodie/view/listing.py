@@ -152,8 +152,9 @@ class StorageListing:
         tops = self.storage.list("")
         yield from (top for top in tops if not top.is_folder)
         folders = [top.path for top in tops if top.is_folder and top.path != HOODIE]
-        below = partial(self.storage.list, recursive=True)
-        yield from chain.from_iterable(self.storage.each(below, folders))
+        # What lies between the names of partitions would be listed, too.
+        for beside in ([path for path in folders if path < HOODIE], [path for path in folders if path > HOODIE]):
+            yield from self.storage.list_below(beside)
 
 
 class ListingOnce(Listing):

@@ -234,7 +234,10 @@ class Attempt:
         copies = staged_copies(context.storage, write_context, results, number=min(fresh, default=0))
         if not written.published:  # markers of one instant are all of one kind
             written.gathers_markers = options.gathers_markers(len(results))
-        publish_files(context, transaction.instant, results, copies, gathered_markers=written.gathers_markers)
+        left = publish_files(context, transaction.instant, results, copies, gathered_markers=written.gathers_markers)
+        is_first = not (written.published or written.numbers or self._rewritten)
+        # No task was tried twice, and no file was given up.
+        transaction.leftovers = left if is_first and self._batch.engine.shares_memory else None
         written.published.update(fresh)
         self._placement.remember(context, results)
         metadata = commit_metadata(

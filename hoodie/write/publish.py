@@ -27,10 +27,12 @@ def publish_files(
     copies: Sequence[StagedFile] = (),
     *,
     gathered_markers: bool = False,
-) -> None:
-    """Make the folders partitions, then give the files and row copies their names."""
+) -> Sequence[str]:
+    """Make the folders partitions, then give the files and row copies their names. What it gives, `Publisher.clear` takes."""
     ensure_partitions(context.storage, sorted({r.stat.partition_path for r in results}), instant)
-    context.publisher.publish(instant, [*(result.file for result in results), *copies], gathered=gathered_markers)
+    return context.publisher.publish(
+        instant, [*(result.file for result in results), *copies], gathered=gathered_markers
+    )
 
 
 def ensure_partitions(storage: Storage, partition_paths: Iterable[str], instant: str) -> None:

@@ -24,7 +24,7 @@ from hoodie.options.values import SortMode
 from hoodie.options.write import WriteOptions
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.columns import refuse_to_write
-from hoodie.view.context import TableContext
+from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.batch import Batch
 from hoodie.write.keys import carries_keys, key_columns, require_stored_keys, table_keys
 from hoodie.write.operation_rules import OperationRules, Step, labelled, steps_of
@@ -71,14 +71,16 @@ def staged_batch(
     options: WriteOptions,
     engine: Engine,
     found_on: Timeline | None = None,
+    snapshot: Snapshot | None = None,
 ) -> Iterator[Batch]:
-    """Evaluate the input and hold its prepared rows; staged files are removed at the end. `found_on`: as `Batch` has it.
+    """Evaluate the input and hold its prepared rows; staged files are removed at the end. `found_on`: as `Batch` has it;
+    `snapshot`: that of a moment ago.
 
     Raises:
         SchemaError, KeyFieldError: before any row is drawn where the schema alone shows it.
     """
     started = time.monotonic()
-    preparation = plan_preparation(context, batch_schema, operation=operation, options=options)
+    preparation = plan_preparation(context, batch_schema, operation=operation, options=options, snapshot=snapshot)
     rows_folder = _RowsFolder(context)
     try:
         rules = OperationRules.of(operation, options)
@@ -136,7 +138,12 @@ class _RowsFolder:
 
 
 def plan_preparation(
-    context: TableContext, batch_schema: pa.Schema, *, operation: WriteOperation, options: WriteOptions
+    context: TableContext,
+    batch_schema: pa.Schema,
+    *,
+    operation: WriteOperation,
+    options: WriteOptions,
+    snapshot: Snapshot | None = None,
 ) -> Preparation:
     """How rows of this schema are prepared for the table as it is now.
 
@@ -145,7 +152,7 @@ def plan_preparation(
     """
     # Whoever writes the rows checks them against the table of then.
     storage = context.storage
-    snapshot = context.snapshot()
+    snapshot = context.snapshot() if snapshot is None else snapshot
     refuse_to_write(storage, snapshot.active, snapshot.timeline)
     config = context.config
     rules = OperationRules.of(operation, options)

@@ -79,7 +79,19 @@ def files(storage: Storage) -> dict[str, bytes]:
 
 
 def test_every_verb_is_covered_here() -> None:
-    assert set(ACTS) == set(PATHS) == set(get_args(Verb)) - {"copy_file", "open_log", "sync_log"}
+    assert set(ACTS) == set(PATHS) == set(get_args(Verb)) - {"copy_file", "delete_all", "open_log", "sync_log"}
+
+
+@pytest.mark.parametrize(("moment", "left"), [("before", "abc"), ("torn", "bc"), ("after", "")])
+def test_files_that_are_deleted_together_are_there_or_some_are_gone(moment: Moment, left: str) -> None:
+    inner = MemoryStorage()
+    for name in "abc":
+        inner.create_new(name, b"x")
+    storage = FaultStorage(inner, [Fault(1, moment)])
+    with pytest.raises(InjectedFault):
+        storage.delete_all(["a", "b", "c"])
+    assert [(call.verb, call.path) for call in storage.trace] == [("delete_all", "a, b, c")]
+    assert list(inner.names("")) == list(left)
 
 
 @pytest.mark.parametrize(("moment", "left"), [("before", b"one"), ("torn", b"onet"), ("after", b"onetwo")])
