@@ -70,7 +70,8 @@ class Fault:
     before: nothing was done (`open_output`: its file is there, empty).
     torn: `create_new`, `replace`: a strict prefix of the bytes under a temporary name, the final name untouched;
         `open_output`: a strict prefix under the file's own, private name; `move_new`: the file under both names;
-        `delete_all`, `delete_folder`: half of the files gone; `sync_log`: a strict prefix of what is synced; any other verb: as before.
+        `delete_all`, `delete_folder`: half of the files gone; `sync_log`: a strict prefix of what is synced;
+        any other verb: as before.
     after: all was done, the caller never hears of it.
     """
 
