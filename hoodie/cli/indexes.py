@@ -10,12 +10,12 @@ from hoodie.model.results import format_count
 from hoodie.table import HoodieTable
 from hoodie.view.context import TableContext
 
+_TEXT = "an index outside of the table: HBASE, or one of your own"
+
 
 def register(to: Commands) -> None:
-    added = add_command(
-        to, "index", "put every key into the index outside of the table: HBASE, or one of your own", run
-    )
-    added.add_argument("act", choices=["rebuild"], help="what is done")
+    acts = to.add_parser("index", help=_TEXT).add_subparsers(metavar="rebuild", required=True)
+    add_command(acts, "rebuild", f"put every key into {_TEXT}", run)
 
 
 def run(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> Report:
