@@ -40,6 +40,9 @@ class FilesPartition:
         entries.update({identifier_of(path): _there(sizes) for path, sizes in files.items() if sizes})
         return 1, [_shard(entries, scope.schema)]
 
+    def properties(self, scope: Scope) -> Mapping[str, str]:
+        return {}
+
     def merged(self, scope: Scope, metadata: MetadataTable, number: int) -> Shard:
         return _shard({key: _there(sizes) for key, sizes in metadata.all_entries().items()}, scope.schema)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from itertools import count
 
@@ -71,20 +71,21 @@ def build_partition(
     partition: KeptPartition,
     *,
     ignored: Collection[InstantTime] = (),
-) -> bool:
-    """Make one more partition of a metadata table, for the files that its partition `files` has; else as there.
+) -> Mapping[str, str] | None:
+    """Make one more partition of a metadata table, for the files that its partition `files` has; else as there. Gives what the
+    table's properties shall say of it besides; None where nothing was done.
 
     Raises:
         CorruptFileError, MissingFileError, UnsupportedTableError, FileNotFoundError: the metadata table cannot be kept up.
     """
     timeline = context.active.load()
     if _is_at_work(context, timeline, ignored):
-        return False
+        return None
     writer = MetadataWriter.open(context, config, timeline, [FilesPartition()], ignored)
     groups, shards = partition.first(writer.scope, writer.table.sizes())
     time = _instant(timeline, {each.time for each in writer.opened.own})
     _lay_down(writer.opened.active, partition.name, time, groups, shards, writer.scope.schema)
-    return True
+    return partition.properties(writer.scope)
 
 
 def _is_at_work(context: TableContext, timeline: Timeline, ignored: Collection[InstantTime]) -> bool:

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from hoodie.metadata.bloom_filters import BloomFiltersPartition
+from hoodie.metadata.column_stats import ColumnStatsPartition
 from hoodie.metadata.files import FilesPartition
 from hoodie.metadata.keys import FILES
 from hoodie.metadata.keys_partition import KeysPartition
 from hoodie.metadata.partition import KeptPartition
 from hoodie.options.view import ViewOptions
 
-KEPT: tuple[KeptPartition, ...] = (FilesPartition(), KeysPartition())
+KEPT: tuple[KeptPartition, ...] = (
+    FilesPartition(),
+    ColumnStatsPartition(),
+    BloomFiltersPartition(),
+    KeysPartition(),
+)
 
 
 def kept_of(names: Collection[str], options: ViewOptions) -> tuple[KeptPartition, ...]:

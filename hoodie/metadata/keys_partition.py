@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
@@ -71,6 +71,9 @@ class KeysPartition:
         shards = list(key_shards(keys, groups, scope.schema, _zone(scope)))
         _require_each_once(context, keys, shards)
         return groups, shards
+
+    def properties(self, scope: Scope) -> Mapping[str, str]:
+        return {}
 
     def merged(self, scope: Scope, metadata: MetadataTable, number: int) -> Shard:
         return Shard(number, *merged_records(metadata.layers_of(self.name, number), scope.schema))

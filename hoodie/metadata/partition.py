@@ -74,6 +74,10 @@ class KeptPartition(Protocol):
         """How many file groups the partition gets where it is not there, and the records of all that the table has."""
         ...
 
+    def properties(self, scope: Scope) -> Mapping[str, str]:
+        """What the table's properties say of it besides, once it is there."""
+        ...
+
     def merged(self, scope: Scope, metadata: MetadataTable, number: int) -> Shard:
         """What a file group holds, each key once, for its compaction.
 

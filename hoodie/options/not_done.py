@@ -49,10 +49,9 @@ class NotDone:
 
 NOT_DONE: tuple[NotDone, ...] = (
     NotDone(
-        "of the metadata table the partitions `files` and `record_index` are written; others that are there are dropped",
+        "the metadata table has no secondary and no expression indexes; those that are there are dropped",
         (
-            *("hoodie.metadata.index.async", "hoodie.metadata.index.bloom.filter.enable"),
-            *("hoodie.metadata.index.column.stats.enable", "hoodie.metadata.index.expression.enable"),
+            *("hoodie.metadata.index.async", "hoodie.metadata.index.expression.enable"),
             *("hoodie.metadata.index.secondary.enable", "hoodie.metadata.record.level.index.enable"),
         ),
         ("hoodie.datasource.write.secondarykey.column",),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hoodie.options.option import combined, group, key, option, shared
-from hoodie.options.values import ViewStore, boolean, milliseconds, one_of, positive, text, whole
+from hoodie.options.values import ViewStore, boolean, fields, milliseconds, one_of, positive, text, whole
 
 _VIEW = "hoodie.filesystem.view."
 _REMOTE = f"{_VIEW}remote."
@@ -110,10 +110,16 @@ class ViewOptions:
     checkpoint: str | None = shared(_CHECKPOINT)
     metadata: bool | None = option("hoodie.metadata.enable", boolean(), None)
     """Unset or true: a query takes a table's files, and bounds of columns, from the metadata table where there is one, and a write
-    keeps its partitions `files` and `record_index` up and drops the others. true: a write builds one of `files` where there is none,
-    from a listing of all folders. false: a query lists the folders, and a write drops it. It is an option of the open table, not of
-    one write."""
+    keeps its files and indexes up. true: a write builds one where there is none, from a listing of all folders. false: a query lists
+    the folders, and a write drops it. It is an option of the open table, not of one write."""
     record_index: RecordIndexOptions = group(RecordIndexOptions)
+    column_stats: bool | None = option("hoodie.metadata.index.column.stats.enable", boolean(), None)
+    """Of a metadata table the partition of bounds of columns. true: a write builds it where it is not there, from the footers of all
+    base files. Unset: a write keeps it up where it is there. false: it drops it."""
+    column_stats_columns: tuple[str, ...] = option("hoodie.metadata.index.column.stats.column.list", fields(), "")
+    """Columns whose bounds are in it when it is built; unset: the first 32 whose types have bounds."""
+    bloom_filters: bool | None = option("hoodie.metadata.index.bloom.filter.enable", boolean(), None)
+    """Of a metadata table the partition of bloom filters, in the same way."""
 
     @property
     def store(self) -> ViewStore:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hoodie.errors import HoodieError, UnsupportedTableError
-from hoodie.metadata.keys import FILES
+from hoodie.metadata.kept import KEPT
 from hoodie.model.enums import Action, TableType
 from hoodie.model.files import FileGroupId
 from hoodie.model.findings import RepairKind
@@ -214,7 +214,8 @@ def metadata_table(look: Look) -> Iterator[Hit]:
     """Partitions of a metadata table that go, or all of one that the properties do not name."""
     context = look.context
     named = context.config.metadata_partitions
-    going = [name for name in named if name != FILES]
+    kept = {each.name for each in KEPT}
+    going = [name for name in named if name not in kept]
     if look.is_written and going:
         yield Hit(f"the next write by hoodie drops {', '.join(going)} of the metadata table", METADATA_TABLE)
     elif look.is_written and not named and context.storage.list(METADATA_TABLE):

@@ -322,8 +322,8 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "metadata-table",
         Level.NOTE,
-        "the next write drops partitions of the metadata table, of which it keeps `files` alone, or one that no property names",
-        "Give Apache Hudi's writers hoodie.metadata.index.column.stats.enable=false, so that they do not build them anew",
+        "the next write drops partitions of the metadata table that it cannot keep up, or one that no property names",
+        "Give Apache Hudi's writers no secondary and no expression indexes, so that they do not build them anew",
         check_files.metadata_table,
     ),
     Check(

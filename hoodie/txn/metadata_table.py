@@ -77,11 +77,11 @@ def drop_metadata_table(
     return True
 
 
-def announce(storage: Storage, partition: str) -> MetadataState:
-    """Say that the metadata table has this partition; under the lock, when that is whole."""
+def announce(storage: Storage, partition: str, more: Mapping[str, str] | None = None) -> MetadataState:
+    """Say that the metadata table has this partition; under the lock, when that is whole. `more`: further properties."""
     properties, _ = look_at_metadata_table(storage)
     names = sorted({partition, *filter(None, properties.get(_KEYS, "").split(","))})
-    _replace_properties(storage, {**properties, _KEYS: ",".join(names), f"{_KEYS}.inflight": ""})
+    _replace_properties(storage, {**properties, **(more or {}), _KEYS: ",".join(names), f"{_KEYS}.inflight": ""})
     return look_at_metadata_table(storage)
 
 

@@ -135,13 +135,14 @@ def _build(
     for each in partitions:
         config = parse_table_config(found.properties, uri=context.storage.uri)
         try:
-            if not build_partition(context, config, each, ignored=ignored):
-                break
+            more = build_partition(context, config, each, ignored=ignored)
         except _FAULTS as exc:
             _require_held(context)
             log.warning("%s of the metadata table of %s was not built: %s", each.name, context.storage.uri, exc)
+            continue
+        if more is None:
             break
-        found = announce(context.storage, each.name)
+        found = announce(context.storage, each.name, more)
     return found
 
 

@@ -1,0 +1,73 @@
+"""The partition `bloom_filters`: the filter in the footer of each base file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie.format.base_file import read_footer
+from hoodie.metadata.footers import read_footers
+from hoodie.metadata.keys import BLOOM_FILTERS, bloom_keys
+from hoodie.metadata.merging import merged
+from hoodie.metadata.partition import Scope, Shard, TableFiles, shards_of
+from hoodie.metadata.payload import decode_blooms
+from hoodie.metadata.records import encode_record
+from hoodie.metadata.table import MetadataTable
+from hoodie.model.change import Change
+from hoodie.model.names import join, parse_base_file
+from hoodie.options.view import ViewOptions
+
+_GROUPS = 4
+_KIND = 4
+
+
+@dataclass(frozen=True)
+class BloomFiltersPartition:
+    """`KeptPartition` of `bloom_filters`."""
+
+    name: str = BLOOM_FILTERS
+
+    def is_wanted(self, options: ViewOptions) -> bool | None:
+        return options.bloom_filters
+
+    def changed(self, scope: Scope, metadata: MetadataTable, change: Change) -> Iterable[Shard]:
+        time = change.instant.time
+        found = dict(_of_files(scope, change.added))
+        for path, names in change.removed.items():
+            gone = [join(path, name) for name in names if parse_base_file(name) is not None]
+            found.update((file, _record(scope, "", time, b"", gone=True)) for file in gone)
+        return _shards(found, len(metadata.slices_of(BLOOM_FILTERS)))
+
+    def first(self, scope: Scope, files: TableFiles) -> tuple[int, Iterable[Shard]]:
+        return _GROUPS, _shards(dict(_of_files(scope, files)), _GROUPS)
+
+    def properties(self, scope: Scope) -> Mapping[str, str]:
+        return {}
+
+    def merged(self, scope: Scope, metadata: MetadataTable, number: int) -> Shard:
+        return merged(metadata.layers_of(BLOOM_FILTERS, number), scope.schema, number, _flags)
+
+
+def _of_files(scope: Scope, files: TableFiles) -> Iterator[tuple[str, bytes]]:
+    """Path and record of the base files among these that have a filter."""
+    for (path, name), metadata in read_footers(scope.context.storage, files).items():
+        footer, written = read_footer(metadata, path=join(path, name)), parse_base_file(name)
+        if footer.bloom_base64 is not None and footer.bloom_type is not None and written is not None:
+            yield join(path, name), _record(scope, footer.bloom_type, written.instant, footer.bloom_base64)
+
+
+def _record(scope: Scope, kind: str, time: str, bloom: bytes, *, gone: bool = False) -> bytes:
+    found = {"type": kind, "timestamp": time, "bloomFilter": bloom, "isDeleted": gone}
+    return encode_record({"type": _KIND, "BloomFilterMetadata": found}, scope.schema)
+
+
+def _shards(found: dict[str, bytes], groups: int) -> Iterator[Shard]:
+    return shards_of(bloom_keys(list(found)), pa.array(list(found.values()), pa.binary()), groups)
+
+
+def _flags(values: Any, schema: str) -> tuple[Any, Any]:
+    """Of each record: whether it says that the file is gone, and that it replaces an older one."""
+    return decode_blooms(values, schema)["deleted"].combine_chunks(), pa.array([True] * len(values))

@@ -1,0 +1,39 @@
+"""Footers of base files, from which bounds of columns and bloom filters go into a metadata table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import pyarrow.parquet as pq
+
+from hoodie.filegroup.slice_reader import open_base_file
+from hoodie.model.files import BaseFile
+from hoodie.model.names import parse_base_file
+from hoodie.storage.base import Storage
+
+Footers = Mapping[tuple[str, str], pq.FileMetaData]
+"""Partition path and file name -> footer."""
+
+
+def read_footers(storage: Storage, files: Mapping[str, Mapping[str, int]]) -> Footers:
+    """The footers of the Parquet files among these; `files`: partition path -> name -> size.
+
+    Raises:
+        CorruptFileError, FileNotFoundError: one is damaged or gone.
+    """
+    bases = list(_bases(files))
+
+    def read(base: BaseFile) -> pq.FileMetaData:
+        with open_base_file(storage, base) as (_, footer):
+            return footer
+
+    footers = storage.each(read, bases)
+    return {(base.partition_path, base.name): footer for base, footer in zip(bases, footers, strict=True)}
+
+
+def _bases(files: Mapping[str, Mapping[str, int]]) -> Iterator[BaseFile]:
+    for path, sizes in files.items():
+        for name, size_bytes in sizes.items():
+            found = parse_base_file(name)
+            if found is not None and name.endswith(".parquet"):
+                yield BaseFile(path, found.file_id, found.instant, name, size_bytes)
