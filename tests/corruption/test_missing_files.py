@@ -269,4 +269,4 @@ def test_nothing_more_is_listed_for_it():
         table.upsert(batch([Input("a", "x", version, version), Input("b", "y", version, version)]))
     counting.listed = ()
     table.scan()
-    assert sorted(folder for folder in counting.listed if folder != HOODIE) == ["", ".hoodie/.schema", "x", "y"]
+    assert sorted(folder for folder in counting.listed if folder != HOODIE) == ["", "x", "y"]
