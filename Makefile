@@ -39,6 +39,8 @@ DELTA_JARS := $(JARS)/delta/.stamp
 HDFS_JARS := $(JARS)/hdfs/.stamp
 # HBase, which judges our HFiles.
 HBASE_JARS := $(JARS)/hbase/.stamp
+# HBase with its Thrift server, which has the keys of tables.
+HBASE_SERVER_JARS := $(JARS)/hbase-server/.stamp
 # An S3 server that holds the conditions of puts, built once by Go where there is one.
 GO ?= $(shell command -v go || command -v /usr/local/go/bin/go)
 VERSITYGW := build/bin/versitygw
@@ -51,7 +53,7 @@ FAKE_GCS := build/bin/fake-gcs-server
 FAKE_GCS_VERSION := 1.56.1
 BENCH_PEERS := $(PEER_STAMP) $(BENCH_SPARK)/.stamp $(BENCH_EMBEDDED)/.stamp $(BUNDLE_JAR) $(ICEBERG_JAR) $(DELTA_JARS)
 JUDGES := HOODIE_PEER_PYTHON=$(PEER)/bin/python HOODIE_BUNDLE_JAR=$(BUNDLE_JAR) HOODIE_HBASE_JARS=$(JARS)/hbase
-SERVERS := HOODIE_VERSITYGW=$(VERSITYGW) HOODIE_HDFS_JARS=$(JARS)/hdfs HOODIE_AZURITE=$(AZURITE) HOODIE_GCS=$(FAKE_GCS)
+SERVERS := HOODIE_VERSITYGW=$(VERSITYGW) HOODIE_HDFS_JARS=$(JARS)/hdfs HOODIE_HBASE_SERVER_JARS=$(JARS)/hbase-server HOODIE_AZURITE=$(AZURITE) HOODIE_GCS=$(FAKE_GCS)
 
 # Spark and the tests start hundreds of Python processes. Each would compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -71,7 +73,7 @@ test: $(STAMP) ## unit, contract and Spark tests, those marked `long` left out
 	$(VENV)/bin/python -m pytest tests/spark -m 'spark and not long' -n 2 --dist loadfile
 
 # All that `make integration` installs: beside something else, as that is mostly waiting.
-environments: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HBASE_JARS) $(HDFS_JARS) $(VERSITYGW) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp)
+environments: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HBASE_JARS) $(HBASE_SERVER_JARS) $(HDFS_JARS) $(VERSITYGW) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp)
 
 integration: environments ## the long tests; compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
 	$(MAKE) --jobs=3 compare alone servers
@@ -164,6 +166,10 @@ $(DELTA_JARS): benchmarks/delta-jars.xml
 	touch $@
 
 $(HDFS_JARS): integration/hdfs-jars.xml
+	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(@D))
+	touch $@
+
+$(HBASE_SERVER_JARS): integration/hbase-server-jars.xml
 	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(@D))
 	touch $@
 
