@@ -19,7 +19,7 @@ from hoodie.repair.set_aside import set_aside_files, set_aside_names
 from hoodie.repair.stray_files import Evidence, lost_instants
 from hoodie.services.archiving import archive
 from hoodie.services.cleaning import preview
-from hoodie.view.context import Snapshot
+from hoodie.view.context import Snapshot, load_config
 
 
 def partition_metadata(look: Look) -> Iterator[Hit]:
@@ -213,7 +213,7 @@ def metadata_damage(look: Look) -> Iterator[Hit]:
 def metadata_table(look: Look) -> Iterator[Hit]:
     """Partitions of a metadata table that go, or all of one that the properties do not name."""
     context = look.context
-    named = context.config.metadata_partitions
+    named = load_config(context.storage).metadata_partitions  # a write of this process may have made one since
     kept = {each.name for each in KEPT}
     going = [name for name in named if name not in kept]
     if look.is_written and going:

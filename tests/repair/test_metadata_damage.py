@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+import hoodie
 from hoodie.model.findings import Level, RepairKind
 from hoodie.model.names import HOODIE, METADATA_TABLE, PROPERTIES
 from hoodie.storage.cache import Cache
@@ -88,3 +89,10 @@ def test_the_doctor_says_what_the_next_write_drops(tmp_path):
     assert ["secondary_index_x" in each for each in noted()] == [True]
     (path / PROPERTIES).write_text(text.replace("metadata.partitions=files", "metadata.partitions="))
     assert ["no metadata table" in each for each in noted()] == [True]
+
+
+def test_a_table_that_was_opened_before_it_had_one_is_told_nothing(tmp_path):
+    table = hoodie.create_table(str(tmp_path / "t"), {"id": "string", "ts": "int64"}, record_key="id", ordering="ts")
+    table.upsert([{"id": "a", "ts": 1}], {"hoodie.metadata.enable": "true"})
+    assert (tmp_path / "t" / METADATA_TABLE).is_dir()
+    assert not [finding for finding in table.doctor().findings if "metadata table" in str(finding)]
