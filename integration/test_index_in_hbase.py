@@ -13,7 +13,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import KeyIndexError
-from tests.servers.hbase import HBase
+from tests.servers.hbase import JARS, HBase
 from tests.servers.hbase import hbase as started
 
 KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
@@ -21,6 +21,8 @@ KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 
 @pytest.fixture(scope="module")
 def hbase(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HBase]:
+    if not any(JARS.glob("*.jar")):
+        pytest.skip(f"no jars of HBase's server in {JARS}")
     with started(tmp_path_factory.mktemp("hbase")) as server:
         yield server
 
