@@ -116,7 +116,6 @@ def test_damage_is_named_and_mended_by_what_the_doctor_prints(name, whole, state
 
 
 OF_VERSION_9 = {
-    "the newest commit is cut": (lambda t: cut(max((t / ".hoodie/timeline").glob("*commit"))), r"commit", "copy"),
     "a base file is missing": (lambda t: base(t, "a").unlink(), r"a/.*\.parquet", "copy"),
     "a folder without partition metadata": (
         lambda t: (t / "a/.hoodie_partition_metadata").unlink(),
@@ -132,7 +131,7 @@ OF_VERSION_9 = {
 
 
 @pytest.mark.parametrize("name", OF_VERSION_9)
-def test_a_table_that_is_only_read_gets_a_way_that_is_open_to_it(name, tmp_path, capsys):
+def test_a_table_of_version_9_is_mended_as_well(name, tmp_path, capsys):
     do, names, way = OF_VERSION_9[name]
     whole, path = copy_golden("v9_mor", tmp_path / "whole").path, tmp_path / "table"
     shutil.copytree(whole, path)
@@ -146,3 +145,17 @@ def test_a_table_that_is_only_read_gets_a_way_that_is_open_to_it(name, tmp_path,
     status, found = doctor(path, capsys)
     assert status == 0, found
     assert read(path) == expected
+
+
+def test_on_version_9_too_a_newest_commit_that_is_cut_is_rolled_back(tmp_path, capsys):
+    path = copy_golden("v9_mor", tmp_path).path
+    before = hoodie.open_table(path).timeline.commits[-2].time
+    expected = rows(hoodie.open_table(path), as_of=before)
+    cut(max((path / ".hoodie/timeline").glob("*commit")))
+    status, found = doctor(path, capsys)
+    bad = next(each for each in found if each["level"] == "damage")
+    assert (status, "rollback" in bad["mend"]) == (1, True)
+    mend(path, path, bad, {}, capsys)
+    status, found = doctor(path, capsys)
+    assert status == 0, found
+    assert rows(hoodie.open_table(path)) == expected
