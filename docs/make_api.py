@@ -38,6 +38,7 @@ CORE = {
         "RestoreResult",
         "Savepoint",
         "ExpiryResult",
+        "UpgradeResult",
     ),
     "What a clustering would do": ("ClusteringPlan", "ClusteringGroup", "ClusteredSlice"),
     "A registration in Hive": ("HiveSyncResult", "RegisteredTable"),

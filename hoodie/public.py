@@ -43,7 +43,14 @@ from hoodie.model.results import (
     RestoreResult,
     Savepoint,
 )
-from hoodie.model.service_results import ConsumerInfo, ConsumerLag, ExpiryResult, ServiceRound, ServiceRun
+from hoodie.model.service_results import (
+    ConsumerInfo,
+    ConsumerLag,
+    ExpiryResult,
+    ServiceRound,
+    ServiceRun,
+    UpgradeResult,
+)
 from hoodie.options.indexes import register_index
 from hoodie.options.mergers import register_merger
 from hoodie.options.moments import Moment
@@ -135,6 +142,7 @@ __all__ = [
     "TableVersion",
     "Timeline",
     "UnsupportedTableError",
+    "UpgradeResult",
     "ValidationResult",
     "Where",
     "WriteOperation",

@@ -36,6 +36,7 @@ MODULES = {
     "hive_sync": ("hive-sync",),
     "indexes": ("index",),
     "savepoints": ("savepoint", "savepoints", "restore"),
+    "upgrade": ("upgrade",),
     "consumers": ("consumers",),
     "check": ("check", "validate", "doctor"),
     "repair": ("repair",),

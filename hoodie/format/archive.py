@@ -59,7 +59,7 @@ def decode_archive_file(data: bytes, *, path: str) -> tuple[Instant, ...]:
         CorruptFileError: a block is damaged, or an entry names no instant.
     """
     found = []
-    for entry in _entries(data, (_TIME, _ACTION, _STATE), path=path):
+    for entry in decoded_entries(data, (_TIME, _ACTION, _STATE), path=path):
         if entry[_STATE] == State.COMPLETED.name:
             found.append(_instant(entry[_TIME], entry[_ACTION], None, path=path))
     return tuple(found)
@@ -74,7 +74,7 @@ def decode_archived_commits(
         CorruptFileError: a block is damaged, or metadata have another form.
     """
     found = {}
-    for entry in _entries(data, (_COMMIT, _TIME, _STATE, _REPLACE), path=path):
+    for entry in decoded_entries(data, (_COMMIT, _TIME, _STATE, _REPLACE), path=path):
         record = entry[_COMMIT] or entry[_REPLACE]
         if entry[_STATE] == State.COMPLETED.name and entry[_TIME] in times and record is not None:
             found[InstantTime(entry[_TIME])] = check_commit(
@@ -101,8 +101,12 @@ def archive_without(data: bytes, times: frozenset[str], *, path: str) -> bytes:
     return b"".join(blocks)
 
 
-def _entries(data: bytes, fields: tuple[str, ...], *, path: str) -> Iterator[dict[str, Any]]:
-    """These fields of every entry. Entry by entry: there are a few for each commit, and their schema is far too wide for columns."""
+def decoded_entries(data: bytes, fields: tuple[str, ...], *, path: str) -> Iterator[dict[str, Any]]:
+    """These fields of every entry. Entry by entry: there are a few for each commit, and their schema is far too wide for columns.
+
+    Raises:
+        CorruptFileError: a block or an entry is damaged.
+    """
     for block, records in _blocks(data, path=path):
         for _, entry in _decoded(block, records, fields, path=path):
             yield entry

@@ -126,10 +126,10 @@ def _commit(content: bytes, field: str, *, path: str) -> dict[str, Any]:
         extra.pop(
             COLUMN_STATS, None
         )  # nobody looks for them here, and they name values of rows that may be deleted since
-    return {"version": None, **_fitted(parsed, schema)}
+    return {"version": None, **fitted(parsed, schema)}
 
 
-def _fitted(value: Any, schema: Any) -> Any:
+def fitted(value: Any, schema: Any) -> Any:
     """The value without what the schema does not know: fields of records, and values that are null."""
     if isinstance(schema, list):
         schema = next(each for each in schema if each != "null")
@@ -137,11 +137,11 @@ def _fitted(value: Any, schema: Any) -> Any:
     kind = schema["type"] if isinstance(schema, dict) else schema
     if kind == "record" and isinstance(value, dict):
         fields = {each["name"]: each["type"] for each in schema["fields"]}
-        return {name: _fitted(value[name], fields[name]) for name in fields if value.get(name) is not None}
+        return {name: fitted(value[name], fields[name]) for name in fields if value.get(name) is not None}
     if kind == "map" and isinstance(value, dict):
-        return {key: _fitted(each, schema["values"]) for key, each in value.items() if each is not None}
+        return {key: fitted(each, schema["values"]) for key, each in value.items() if each is not None}
     if kind == "array" and isinstance(value, list):
-        return [_fitted(each, schema["items"]) for each in value]
+        return [fitted(each, schema["items"]) for each in value]
     return value
 
 

@@ -12,6 +12,7 @@ from hoodie.maintenance.job import Job
 from hoodie.maintenance.repairs import Repairs, Validation
 from hoodie.maintenance.rollback import Rollbacks
 from hoodie.maintenance.savepoints import Savepoints
+from hoodie.maintenance.upgrade import Upgrades
 
 
 class TableServices(
@@ -26,6 +27,7 @@ class TableServices(
     Indexes,
     Savepoints,
     Rollbacks,
+    Upgrades,
     Job,
     Repairs,
     Validation,

@@ -36,6 +36,35 @@ class ExpiryResult(PlainInstants):
 
 
 @dataclass(frozen=True, repr=False)
+class UpgradeResult:
+    """What an upgrade did to a table, or in a dry run would do."""
+
+    before: int
+    """The table version that it had."""
+    after: int
+    instants: int = 0
+    """Of the active timeline, whose files got other names and contents."""
+    archived: int = 0
+    """Of the archived timeline, which was written anew."""
+    compacted: int = 0
+    """File slices with logs that were, or have to be, compacted first."""
+    dry_run: bool = False
+
+    def __str__(self) -> str:
+        if self.before == self.after:
+            return f"the table has version {self.after} already"
+        done = "would be " if self.dry_run else ""
+        compacted = f" after a compaction of {format_count(self.compacted, 'file slice')}" if self.compacted else ""
+        return (
+            f"upgrade: {done}from version {self.before} to {self.after}{compacted}; "
+            f"{format_count(self.instants, 'instant')}, and {self.archived:,} of the archive"
+        )
+
+    def __repr__(self) -> str:
+        return f"<UpgradeResult {self}>"
+
+
+@dataclass(frozen=True, repr=False)
 class ServiceRun:
     """One piece of work of a round: a plan that was carried out, a clean, an archiving."""
 

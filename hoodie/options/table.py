@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -26,7 +26,7 @@ from hoodie.options.keygen import (
     timestamp_settings,
 )
 from hoodie.options.mergers import is_registered, not_registered
-from hoodie.options.merging import PAYLOAD, creation_mode, merge_rule, merging_properties, special_payload
+from hoodie.options.merging import PAYLOAD, STRATEGY, creation_mode, merge_rule, merging_properties, special_payload
 from hoodie.options.table_options import TableOptions
 from hoodie.options.values import (
     GLOBAL_INDEXES,
@@ -69,6 +69,7 @@ CDC = "hoodie.table.cdc.enabled"
 METADATA = "hoodie.table.metadata.partitions"
 _METADATA_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 _MOR_INSERTS = "hoodie.python.mor.inserts"
+_OLD_STRATEGY = "hoodie.compaction.record.merger.strategy"
 INDEX = "hoodie.python.index.type"
 INDEX_NAME = "hoodie.python.index.name"
 """Of an index that is kept outside of the table: the table in HBase, or the name of one of the user's own."""
@@ -253,7 +254,7 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         _CHECKSUM: str(table_checksum(options.name, database)),
         _DATABASE: database,
         _RECORD_KEY: ",".join(keys),
-        PARTITION: ",".join(partition),
+        PARTITION: partition_text(partition, settings, layout),
         _ORDERING: ",".join(ordering),
         _PRECOMBINE: ",".join(ordering) if layout is V6 else "",
         _INITIAL_VERSION: "" if layout is V6 else str(int(layout.version)),
@@ -282,6 +283,41 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         **key_properties(settings),
     }
     return {key: str(value) for key, value in properties.items() if value}
+
+
+def partition_text(partition: Sequence[str], settings: KeySettings, layout: Layout) -> str:
+    """The partition columns as the properties state them: with their kinds, if a custom key generator has them, from version 8 on."""
+    if layout is V6 or not settings.partition_kinds:
+        return ",".join(partition)
+    return ",".join(f"{name}:{kind}" for name, kind in zip(partition, settings.partition_kinds, strict=True))
+
+
+def upgraded_properties(config: TableConfig, layout: Layout) -> dict[str, str]:
+    """`hoodie.properties` of a table of version 6 that becomes one of this layout. Keys that we do not know stay as they are.
+
+    Raises:
+        OptionError: a table of this version cannot merge as this one does.
+    """
+    dropped = (PAYLOAD, STRATEGY, _OLD_STRATEGY, _PRECOMBINE, KEYGEN_CLASS)
+    kept = {name: value for name, value in config.raw.items() if name not in dropped and not name.startswith(METADATA)}
+    return {
+        **kept,
+        _VERSION: str(int(layout.version)),
+        _LAYOUT: str(layout.number),
+        _INITIAL_VERSION: kept.get(_INITIAL_VERSION) or str(int(config.version)),
+        PARTITION: partition_text(config.partition_fields, config.key_settings, layout),
+        _ORDERING: ",".join(config.ordering_fields),
+        KEYGEN_TYPE: config.keygen,
+        layout.timeline.property: layout.timeline.default,
+        layout.history.property: layout.history.default,
+        **merging_properties(
+            config.merge_mode,
+            payload=config.payload or None,
+            merger=config.merger,
+            marker=config.delete_marker if not config.payload else None,
+            layout=layout,
+        ),
+    }
 
 
 def flag_text(flag: bool | None) -> str:

@@ -493,3 +493,14 @@ def test_check_says_that_a_copy_lost_its_modification_times(copied, capsys):
 def test_a_command_that_does_not_exist_names_the_nearest(typed, told, capsys):
     assert main(typed) == USAGE
     assert told in capsys.readouterr().err
+
+
+def test_an_upgrade_shows_first_what_it_does(make_table, run):
+    table = make_table()
+    status, shown, _ = run("upgrade", table.uri)
+    assert (status, shown["before"], shown["after"], shown["dry_run"]) == (DONE, 6, 9, True)
+    assert int(hoodie.open_table(table.uri).config.version) == 6
+    status, done, _ = run("upgrade", table.uri, "8", "--yes")
+    assert (status, done["after"], done["dry_run"]) == (DONE, 8, False)
+    assert int(hoodie.open_table(table.uri).config.version) == 8
+    assert run("upgrade", table.uri, "7")[0] == FAILED

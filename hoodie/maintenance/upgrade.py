@@ -1,0 +1,48 @@
+"""The upgrade of a table to a later version as a method."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import hoodie.services
+from hoodie.errors import OptionError
+from hoodie.format.layout import WRITTEN, layout_named
+from hoodie.maintenance.base import OpenTable
+from hoodie.model.service_results import UpgradeResult
+from hoodie.txn.heartbeat import changes_table
+
+if TYPE_CHECKING:
+    import hoodie.services.upgrade
+
+
+class Upgrades(OpenTable):
+    @changes_table
+    def upgrade(
+        self, version: int = 9, options: Mapping[str, str] | None = None, *, dry_run: bool = False
+    ) -> UpgradeResult:
+        """Make a table of version 6 one of version 8 or 9, which Apache Hudi 1.x makes by default. Nothing else upgrades a table.
+
+        Writes and services that are pending have to end first. A merge-on-read table is compacted in full. The metadata table is
+        dropped. Who has the table open, opens it again: this very object, too. Versions before 1.0 of Apache Hudi cannot read it
+        any more, and there is no way back.
+
+        Args:
+            version: 8 or 9.
+            options: Hudi's options, of the compaction.
+            dry_run: say what would be done, and change nothing.
+
+        Raises:
+            OptionError: there is no such version, or a table of it cannot merge as this one does.
+            UnsupportedTableError: the table has another version than 6, and not this one.
+            CommitConflictError: something is pending.
+
+        Example:
+            >>> table.upgrade(9)
+            >>> table = hoodie.open_table(table.uri)
+        """
+        layout = layout_named(str(version))
+        if layout is None:
+            raise OptionError(f"version={version!r:.50} is not a table version; there are {WRITTEN}")
+        context, write = self._at_work(options)
+        return hoodie.services.upgrade.upgrade(context, write, layout.version, dry_run=dry_run)

@@ -1,0 +1,206 @@
+"""The upgrade of a table of version 6 to version 8 or 9, on request (Apache Hudi: `UpgradeDowngrade`).
+
+First what is pending is ended, and a merge-on-read table is compacted in full: logs of version 6 are named with the instant of their
+slice, logs of later versions with their own. Then, under the table lock, everything of the new timeline is put beside the old one,
+where no reader of version 6 looks. The properties are the one step that counts: before it the table is of version 6, after it of the
+other. What is left of the old timeline goes last, so that who dies on the way leaves files that nobody reads, and the next
+upgrade, or this one again, takes them away. The old archive stays, as Apache Hudi leaves it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from hoodie.errors import CommitConflictError, LockError, UnsupportedTableError
+from hoodie.filegroup.row_copies import drop_row_copies, row_copies_of
+from hoodie.format.archive_entries import StateFile
+from hoodie.format.layout import LAYOUTS, V6, Layout
+from hoodie.format.properties import format_properties
+from hoodie.format.upgraded import upgraded_entries, upgraded_file
+from hoodie.model.enums import Action, TableType, TableVersion
+from hoodie.model.instant import Instant, InstantTime, format_instant, parse_instant
+from hoodie.model.names import COMPLETES_AS, HOODIE, PROPERTIES, join
+from hoodie.model.service_results import UpgradeResult
+from hoodie.options.compaction import Strategy
+from hoodie.options.table import upgraded_properties
+from hoodie.options.write import WriteOptions
+from hoodie.services.acts import settle
+from hoodie.services.compacting import compact
+from hoodie.timeline.lsm_writer import LsmArchiveWriter
+from hoodie.timeline.timeline import WRITES
+from hoodie.txn.critical import under_lock
+from hoodie.txn.metadata_table import drop_metadata_table
+from hoodie.view.columns import refuse_to_write
+from hoodie.view.consumers import encode_place, place_path, stored_places
+from hoodie.view.context import Snapshot, TableContext
+
+log = logging.getLogger("hoodie")
+
+
+def upgrade(context: TableContext, options: WriteOptions, version: TableVersion, *, dry_run: bool) -> UpgradeResult:
+    """Make the table one of this version, or say what that would do.
+
+    Raises:
+        UnsupportedTableError: it is not of version 6, or the version is not a later one.
+        CommitConflictError: writes or services are pending, and not dead; nothing was changed, but for compactions that were due.
+    """
+    context = context.on_storage()
+    layout = LAYOUTS[version]
+    if context.config.layout is layout:
+        if layout.by_completion and not dry_run:
+            _sweep(context)
+        return UpgradeResult(int(version), int(version), dry_run=dry_run)
+    if context.config.layout is not V6 or not layout.by_completion:
+        raise UnsupportedTableError(
+            f"table {context.storage.uri} has version {int(context.config.version)}: only version 6 is upgraded, to 8 or 9"
+        )
+    properties = upgraded_properties(context.config, layout)
+    refuse_to_write(context.storage, context.active, context.active.load())
+    compacted = 0
+    if not dry_run:
+        settle(context, options)
+        if context.config.table_type is TableType.MERGE_ON_READ:
+            everything = replace(options.compaction, strategies=(Strategy.UNBOUNDED,), chooses=None)
+            done = compact(context, replace(options, compaction=everything), budget_s=None)
+            compacted = sum(each.files for each in done)
+    with under_lock(context) if not dry_run else nullcontext():
+        snapshot = context.snapshot()
+        found = UpgradeResult(
+            int(V6.version),
+            int(version),
+            instants=len(snapshot.timeline),
+            archived=len(snapshot.archived.instants),
+            compacted=sum(1 for each in snapshot.view.latest_slices() if each.logs),
+            dry_run=dry_run,
+        )
+        if dry_run:
+            return found
+        _require_rest(context, snapshot)
+        _Upgrade(context, layout, snapshot).put(properties)
+    return replace(found, compacted=compacted)
+
+
+def _require_rest(context: TableContext, snapshot: Snapshot) -> None:
+    table = context.storage.uri
+    pending = snapshot.timeline.pending()
+    if pending:
+        raise CommitConflictError(
+            f"table {table} was not upgraded: {pending[0]} is pending; let it end, or roll it back, and upgrade again"
+        )
+    logs = [each for each in snapshot.view.latest_slices() if each.logs]
+    if logs:
+        raise CommitConflictError(
+            f"table {table} was not upgraded: file group {logs[0].group.file_id} in partition {logs[0].group.partition_path!r} "
+            "got a log after the compaction; upgrade again while nobody writes"
+        )
+
+
+class _Upgrade:
+    """What one upgrade puts and takes away, under the lock."""
+
+    def __init__(self, context: TableContext, layout: Layout, snapshot: Snapshot) -> None:
+        self._context = context
+        self._storage = context.storage
+        self._layout = layout
+        self._active = {(i.time, i.action) for i in snapshot.timeline}
+        self._files = context.active.state_files(self._active)
+        self._archived = [join(context.config.history_folder, name) for name in context.archived().files]
+        self._completions = self._all_completions()
+
+    def put(self, properties: Mapping[str, str]) -> None:
+        storage, layout = self._storage, self._layout
+        folder = layout.folder
+        storage.delete_folder(folder)  # of an upgrade that died: nobody reads it while the table is of version 6
+        drop_metadata_table(storage, why="which was of the version before")
+        self._put_archive(join(folder, layout.history.default))
+        self._put_timeline(folder)
+        places = [place for place in stored_places(storage) if place.position is not None]
+        if not self._context.lock.is_held():
+            raise LockError(
+                f"the lock of table {storage.uri} ended while it was upgraded; it is as it was, run it again"
+            )
+        now = datetime.now(UTC)
+        comment = [f"Updated at {now.isoformat()}", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
+        storage.replace(PROPERTIES, format_properties(dict(properties), comment=comment).encode())
+        # From here on the table is of the new version. A place that is not moved gives its last commit once more.
+        for place in places:
+            moved = replace(place, position=self._position(place.position or InstantTime("")))
+            storage.replace(place_path(place.name), encode_place(moved))
+        drop_row_copies(storage, of=frozenset(row_copies_of(storage)))
+        storage.each(storage.delete, [info.path for _, info in self._files])
+        log.info("upgraded table %s to version %d", storage.uri, int(layout.version))
+
+    def _all_completions(self) -> dict[tuple[str, Action], InstantTime]:
+        """When each instant was completed: as its file says, and after its own beginning; of writes also after all before it, so that
+        they are in one order by both times.
+        """
+        reached = {
+            (instant.time, instant.action): format_instant(self._context.clock.wall(info.mtime_s))
+            for instant, info in self._files
+            if instant.is_completed
+        }
+        for path in self._archived:
+            for file in upgraded_entries(self._storage.read(path), path=path):
+                if file.instant.is_completed:
+                    reached.setdefault((file.instant.time, file.instant.action), InstantTime(file.reached))
+        found: dict[tuple[str, Action], InstantTime] = {}
+        last = InstantTime("")
+        for (time, action), when in sorted(reached.items()):
+            least = max(time, last) if action in WRITES else time
+            found[time, action] = max(when, format_instant(parse_instant(least) + timedelta(milliseconds=1)))
+            last = found[time, action] if action in WRITES else last
+        return found
+
+    def _put_archive(self, folder: str) -> None:
+        writer = LsmArchiveWriter(self._storage, folder, layout=self._layout, held=nullcontext)
+        for path in self._archived:
+            entries = upgraded_entries(self._storage.read(path), path=path)
+            # One that is on both timelines lost its archiver, and is archived again.
+            files = [file for file in map(self._completed, entries) if _key(file.instant) not in self._active]
+            if files:
+                writer.add(files, timeline=folder)
+        writer.merge()
+
+    def _completed(self, file: StateFile) -> StateFile:
+        instant = file.instant
+        completion = self._completions[instant.time, instant.action] if instant.is_completed else None
+        return file._replace(instant=instant._replace(completion=completion))
+
+    def _put_timeline(self, folder: str) -> None:
+        storage = self._storage
+        contents = storage.each(storage.read, [info.path for _, info in self._files])
+        made = []
+        for (instant, info), content in zip(self._files, contents, strict=True):
+            file = self._completed(
+                StateFile(self._renamed(instant), upgraded_file(instant, content, path=info.path), "")
+            )
+            made.append((join(folder, self._layout.file_name(file.instant)), file.content))
+        storage.mkdirs(join(folder, self._layout.history.default))
+        storage.each(lambda each: storage.replace(*each), made)
+
+    def _renamed(self, instant: Instant) -> Instant:
+        """Pending states of a completed clustering say so from version 8 on."""
+        is_clustering = instant.action is Action.REPLACECOMMIT and not instant.is_completed
+        if is_clustering and self._context.active.is_pending_clustering(instant):
+            return instant._replace(action=Action.CLUSTERING)
+        return instant
+
+    def _position(self, position: InstantTime) -> InstantTime:
+        """A position as a time of completion: of the last write up to it."""
+        done = [each for (time, action), each in self._completions.items() if action in WRITES and time <= position]
+        return max(done, default=position)
+
+
+def _key(instant: Instant) -> tuple[InstantTime, Action]:
+    return instant.time, COMPLETES_AS.get(instant.action, instant.action)
+
+
+def _sweep(context: TableContext) -> None:
+    """Delete what an upgrade that died has left of the old timeline."""
+    with under_lock(context):
+        left = [info for info in context.storage.list(HOODIE) if not info.is_folder and V6.parse(info.name) is not None]
+        context.storage.each(context.storage.delete, [info.path for info in left])
