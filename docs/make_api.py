@@ -27,6 +27,7 @@ DataFrames. Options are described in [OPTIONS.md](OPTIONS.md), filters in [FILTE
 CORE = {
     "Open and create": ("open_table", "create_table", "is_table"),
     "A table": ("HoodieTable",),
+    "Changes of its columns": ("TableAlteration",),
     "A query": ("Scan",),
     "A named consumer": ("Consumer", "ConsumerInfo", "ConsumerLag"),
     "What writes did": (

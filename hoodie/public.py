@@ -61,6 +61,7 @@ from hoodie.table import HoodieTable, create_table, is_table, open_table
 from hoodie.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
+    from hoodie.maintenance.alter import TableAlteration
     from hoodie.read.scan import Scan
     from hoodie.read.where import Where
     from hoodie.services.job import ServicesJob
@@ -72,6 +73,7 @@ else:
         {
             "Scan": "hoodie.read.scan",
             "ServicesJob": "hoodie.services.job",
+            "TableAlteration": "hoodie.maintenance.alter",
             "Where": "hoodie.read.where",
             **dict.fromkeys(("ArrowSchemaExportable", "SchemaLike"), "hoodie.write.given_schema"),
             **dict.fromkeys(("ArrowArrayExportable", "ArrowStreamExportable", "Rows"), "hoodie.write.inputs"),
@@ -134,6 +136,7 @@ __all__ = [
     "ServicesJob",
     "StorageError",
     "StorageFullError",
+    "TableAlteration",
     "TableChangedError",
     "TableExistsError",
     "TableNotFoundError",

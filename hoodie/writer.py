@@ -25,11 +25,12 @@ from hoodie.timeline_server.embedded import embedded
 from hoodie.txn.ahead import Patience, wait_for_service
 from hoodie.txn.heartbeat import changes_table
 from hoodie.undo.recovery import recover_before_write, rollback_failed
-from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.agreement import require_agreement
+from hoodie.write.alter import run_alter
 from hoodie.write.attempt import Attempt, ClusteringInTheWayError
 from hoodie.write.batch import Batch, batch_of_no_rows
+from hoodie.write.column_changes import ColumnChange
 from hoodie.write.keys import operation_on
 from hoodie.write.layout import Basis, basis_of, with_layout
 from hoodie.write.load import loads_in_one_pass, run_load
@@ -127,6 +128,13 @@ class TableWriter:
             after_commit(context, options)
             return result
 
+    @changes_table
+    def alter(self, change: ColumnChange, options: WriteOptions) -> CommitResult:
+        """A commit of other columns, without rows."""
+        context, options = self._start(WriteOperation.ALTER_SCHEMA, options)
+        recover_before_write(context, SERVICES)
+        return self._retried(context, lambda: run_alter(context, change))
+
     def write_found(self, write: Callable[[Timeline], CommitResult], concurrency: ConcurrencyOptions) -> CommitResult:
         """Run a write of rows that a condition finds in the table itself; each try evaluates the condition anew.
 
@@ -198,7 +206,6 @@ class TableWriter:
         """None: the stream's batch is in the table already."""
         basis = basis_of(context, context.kept_view())
         context = self._with_layout(context, options, basis)
-        refuse_to_write(context.storage, context.active, basis.snapshot.timeline)
         if is_committed(basis.snapshot, options.stream, table=context.storage.uri):
             return None
         return Attempt(context, batch, options, basis.snapshot, located)

@@ -37,6 +37,7 @@ MODULES = {
     "indexes": ("index",),
     "savepoints": ("savepoint", "savepoints", "restore"),
     "upgrade": ("upgrade",),
+    "alter": ("alter",),
     "consumers": ("consumers",),
     "check": ("check", "validate", "doctor"),
     "repair": ("repair",),

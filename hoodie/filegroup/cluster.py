@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from hoodie.filegroup.base_writer import one_encoding
 from hoodie.filegroup.conform import conform
+from hoodie.filegroup.renamed import renames_for
 from hoodie.filegroup.rewrite import read_for_rewrite
 from hoodie.filegroup.row_order import range_of_each, sorted_places
 from hoodie.filegroup.run import NewBaseFile, base_result, encodable, new_attempt, room_of
@@ -82,10 +83,12 @@ def run_sample(storage: Storage, context: WriteContext, task: SampleTask) -> Sam
     if base is None:
         return Sample(0, None)
     where = f"{base.path} of table {storage.uri}"
+    renames = None if context.history is None else renames_for(context.history, base.instant, path=base.path)
+    stored = names if renames is None else renames.sources(names)
     with open_base_file(storage, base) as (file, metadata):
         count = metadata.num_rows
         size = count * _first_row_bytes(file, path=where)
-        if not set(names) & set(file.schema_arrow.names):
+        if not set(stored) & set(file.schema_arrow.names):
             return Sample(size, None)  # columns that came later: they are null here, and come last anyway
         full = context.full_schema
         schema = pa.schema([pa.field(name, full.field(name).type) for name in names])
@@ -94,9 +97,10 @@ def run_sample(storage: Storage, context: WriteContext, task: SampleTask) -> Sam
         chosen = np.sort(chance.choice(count, min(count, task.rows), replace=False))
         taken = []
         before = 0
-        for batch in base_batches(file, names, size_bytes=base.size_bytes, batch_rows=_SAMPLED_ROWS, path=where):
+        for batch in base_batches(file, stored, size_bytes=base.size_bytes, batch_rows=_SAMPLED_ROWS, path=where):
             first, end = np.searchsorted(chosen, (before, before + batch.num_rows))
-            taken.append(_cut_texts(conform(batch, schema, path=where).take(pa.array(chosen[first:end] - before))))
+            found = conform(batch if renames is None else renames.apply(batch), schema, path=where)
+            taken.append(_cut_texts(found.take(pa.array(chosen[first:end] - before))))
             before += batch.num_rows
     return Sample(size, pa.Table.from_batches(taken, schema).combine_chunks())
 

@@ -68,7 +68,10 @@ def run_compact_logs(storage: Storage, context: WriteContext, task: LogCompactTa
     room = Room(context.memory_bytes or encoded_bytes * _SHARE * _SHARE + 1, storage.can.local_path(context.staging))
     piece_bytes = None if encoded_bytes <= room.memory_bytes // _SHARE else max(1, room.memory_bytes // (4 * _SHARE))
     same = (FILE_NAME,) if context.unstored is None else ()
-    with BoundedEntries(full, context.rule, room, expected=expected, unstored=context.unstored) as logs:
+    made = BoundedEntries(
+        full, context.rule, room, expected=expected, history=context.history, unstored=context.unstored
+    )
+    with made as logs:
         live = collect(storage, file_slice.logs, logs, visible=context.visible, piece_bytes=piece_bytes)
         logs.finished()
         inputs = dict.fromkeys(block.header[HeaderKey.INSTANT_TIME] for block, _ in live.blocks)

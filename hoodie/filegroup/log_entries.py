@@ -18,6 +18,7 @@ from hoodie.filegroup.picks import taken
 from hoodie.filegroup.spill import MOST_PARTS, KeySet, SpilledRows
 from hoodie.format.log_block import LogBlock
 from hoodie.hashes.of_keys import key_hash
+from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import HeaderKey
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import MergeRule, Room, UnstoredColumns
@@ -40,9 +41,10 @@ class BoundedEntries(CollectedEntries):
         room: Room,
         *,
         expected: int,
+        history: ColumnHistory | None = None,
         unstored: UnstoredColumns | None = None,
     ) -> None:
-        super().__init__(pa.schema([field.with_nullable(True) for field in schema]), rule, unstored=unstored)
+        super().__init__(pa.schema([field.with_nullable(True) for field in schema]), rule, history, unstored)
         self._room = room
         self._expected = expected
         """Entries, as far as commits say it."""

@@ -66,7 +66,7 @@ def renames_for(history: ColumnHistory, instant: str, *, path: str) -> Renames:
             f"{path} of table {history.table} was written at {instant}, before the history of the table's columns begins, which "
             "were changed since (hoodie.schema.on.read.enable); restore .hoodie/.schema, or compact or cluster with Apache Hudi"
         )
-    return Renames(written, history.now)
+    return Renames(written.columns, history.now)
 
 
 def _renamed(column: Any, written: Column, now: Column) -> Any:

@@ -81,7 +81,15 @@ def _against_deletes(
     """Bool for each row: the logs end with a delete of its key; and whether the row loses against that."""
     rule, full = context.rule, context.full_schema
     schema = pa.schema([full.field(RECORD_KEY), *(full.field(name) for name in _ordering_fields(context))])
-    logs = read_log_records(storage, file_slice, schema, rule=rule, visible=context.visible, unstored=context.unstored)
+    logs = read_log_records(
+        storage,
+        file_slice,
+        schema,
+        rule=rule,
+        visible=context.visible,
+        history=context.history,
+        unstored=context.unstored,
+    )
     at = positions_in(rows.column(RECORD_KEY), logs.keys)
     dead, lost = at >= logs.live, np.zeros(len(at), dtype=bool)
     mine = ordering_of(rows, rule)

@@ -10,6 +10,7 @@ import pyarrow as pa
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.log_entries import BoundedEntries
 from hoodie.filegroup.log_scan import collect
+from hoodie.filegroup.renamed import renames_for
 from hoodie.filegroup.slice_reader import (
     MIN_BATCH_ROWS,
     SliceMerge,
@@ -26,7 +27,7 @@ from hoodie.format.parquet_file import plain_columns, row_bytes
 from hoodie.hashes.of_keys import key_hash
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.meta_fields import RECORD_KEY
-from hoodie.model.plans import ReadContext, Room, UnstoredColumns
+from hoodie.model.plans import ReadContext, Room
 from hoodie.storage.base import Storage
 
 REWRITE_BYTES = 16 * 1024 * 1024
@@ -63,12 +64,12 @@ def read_for_rewrite(
         room: what may be held in memory, however large the logs are; None: all of them.
     """
     if not file_slice.logs:
-        yield from _merged(storage, file_slice.base, schema, None, encode, context.unstored, _batch_bytes(room))
+        yield from _merged(storage, context, file_slice.base, schema, None, encode, _batch_bytes(room))
         return
     wanted = merge_columns(schema, context.rule, context.schema)
     if room is None:
         merge = SliceMerge(log_records(storage, context, file_slice, wanted), context.rule)
-        found = _merged(storage, file_slice.base, wanted, merge, encode, context.unstored)
+        found = _merged(storage, context, file_slice.base, wanted, merge, encode)
     else:
         found = _merged_within(storage, context, file_slice, wanted, encode, room)
     for carried in found:
@@ -81,18 +82,18 @@ def _batch_bytes(room: Room | None) -> int:
 
 def _merged(
     storage: Storage,
+    context: ReadContext,
     base: BaseFile | None,
     schema: pa.Schema,
     merge: SliceMerge | None,
     encode: Collection[str],
-    unstored: UnstoredColumns | None,
     batch_bytes: int = REWRITE_BYTES,
 ) -> Iterator[Carried]:
     if base is not None:
         at_least = MIN_BATCH_ROWS if merge is None else merge.batch_rows
         if batch_bytes < REWRITE_BYTES:
             at_least = 1
-        for whole, before, plain, *_ in _stored(storage, base, schema, encode, unstored, batch_bytes, at_least):
+        for whole, before, plain, *_ in _stored(storage, context, base, schema, encode, batch_bytes, at_least):
             for part in (whole,) if merge is None else merge.replaced(whole):
                 yield Carried(part, before, plain, sheds=merge is not None and merge.deletes)
                 before = None
@@ -103,22 +104,25 @@ def _merged(
 
 def _stored(
     storage: Storage,
+    context: ReadContext,
     base: BaseFile,
     schema: pa.Schema,
     encode: Collection[str],
-    unstored: UnstoredColumns | None,
     batch_bytes: int,
     at_least: int,
 ) -> Iterator[Carried]:
     """The rows of a base file as they are."""
     where = f"{base.path} of table {storage.uri}"
+    unstored, history = context.unstored, context.history
+    renames = None if history is None else renames_for(history, base.instant, path=base.path)
     with open_base_file(storage, base, encode=encode) as (file, metadata):
         before: BaseFileFooter | None = read_footer(metadata, path=where)
         plain = plain_columns(metadata)
         stored = with_encoded(schema if unstored is None else unstored.decoded(schema), file.schema_arrow)
         rows = max(at_least, int(batch_bytes / row_bytes(file, path=where)))
-        for batch in base_batches(file, stored.names, size_bytes=base.size_bytes, batch_rows=rows, path=where):
-            found = conform(batch, stored, path=where)
+        names = stored.names if renames is None else renames.sources(stored.names)
+        for batch in base_batches(file, names, size_bytes=base.size_bytes, batch_rows=rows, path=where):
+            found = conform(batch if renames is None else renames.apply(batch), stored, path=where)
             yield Carried(found if unstored is None else unstored.completed(found, schema, base.path), before, plain)
             before = None
 
@@ -134,7 +138,10 @@ def _merged_within(
     encoded_bytes = sum(log.size_bytes for log in file_slice.logs)
     batch_bytes = _batch_bytes(room)
     expected = sum(count for log in file_slice.logs for _, count in log.committed_entries)
-    with BoundedEntries(schema, context.rule, room, expected=expected, unstored=context.unstored) as logs:
+    entries = BoundedEntries(
+        schema, context.rule, room, expected=expected, history=context.history, unstored=context.unstored
+    )
+    with entries as logs:
         # What is small is read at once: several calls of the storage are made for a block else.
         piece_bytes = None if encoded_bytes <= room.memory_bytes // 8 else max(1, room.memory_bytes // 32)
         collect(storage, file_slice.logs, logs, visible=context.visible, piece_bytes=piece_bytes)
@@ -142,7 +149,7 @@ def _merged_within(
         if logs.keys_there is None:
             merge = SliceMerge(logs.reduced(), context.rule)
             logs.forget()
-            yield from _merged(storage, file_slice.base, schema, merge, encode, context.unstored, batch_bytes)
+            yield from _merged(storage, context, file_slice.base, schema, merge, encode, batch_bytes)
         else:
             yield from _merged_by_parts(storage, file_slice.base, logs, logs.keys_there, context, batch_bytes, room)
 
@@ -160,7 +167,7 @@ def _merged_by_parts(
     with SpilledRows(logs.schema, logs.parts, folder=room.folder) as waiting:
         # Not as dictionary arrays: a file of batches has one dictionary of each column.
         for rows, before, plain, *_ in (
-            _stored(storage, base, logs.schema, (), context.unstored, batch_bytes, 1) if base is not None else ()
+            _stored(storage, context, base, logs.schema, (), batch_bytes, 1) if base is not None else ()
         ):
             hashes = key_hash(rows.column(RECORD_KEY))
             waits = keys_there.may_have(hashes)

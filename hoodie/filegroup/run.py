@@ -229,7 +229,7 @@ def room_of(storage: Storage, context: WriteContext) -> Room | None:
 def encodable(context: WriteContext, file_slice: FileSlice) -> frozenset[str]:
     """Columns that may stay dictionary arrays on the way."""
     rule = context.rule
-    if rule.fill is not None or rule.merger is not None:
+    if rule.fill is not None or rule.merger is not None or context.history is not None:
         return frozenset()  # every value may be looked at
     if file_slice.base is not None and file_slice.base.size_bytes < context.tuning.encoded_bytes:
         return frozenset()

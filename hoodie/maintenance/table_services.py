@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hoodie.maintenance.alter import Alterations
 from hoodie.maintenance.cleaning import Archiving, Cleans, Expiry
 from hoodie.maintenance.clustering import Clusterings
 from hoodie.maintenance.compaction import Compactions, LogCompactions
@@ -16,6 +17,7 @@ from hoodie.maintenance.upgrade import Upgrades
 
 
 class TableServices(
+    Alterations,
     Erasure,
     Compactions,
     LogCompactions,

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hoodie.model.instant import InstantTime
+
+RECORD, ARRAY, MAP = "record", "array", "map"
 
 
 @dataclass(frozen=True)
@@ -17,6 +20,20 @@ class Column:
     name: str
     parts: tuple[Column, ...] = ()
     """Fields of a struct, the element of a list, key and value of a map."""
+    kind: str = ""
+    """Its type in Apache Hudi's words: `record`, `array`, `map`, or that of a value, such as `long` and `decimal(10, 2)`."""
+    optional: bool = True
+    doc: str | None = None
+
+
+class ColumnSet(NamedTuple):
+    """All columns of a table from one instant on; meta columns among them."""
+
+    version: int
+    """The instant; 0: from the beginning."""
+    columns: tuple[Column, ...]
+    max_id: int
+    """The greatest id that was ever given away."""
 
 
 @dataclass(frozen=True)
@@ -24,14 +41,26 @@ class ColumnHistory:
     """The columns that a query gives, and those that files of each instant have; meta columns among both."""
 
     table: str
-    now: tuple[Column, ...]
-    versions: tuple[tuple[int, tuple[Column, ...]], ...]
-    """(the instant from which on columns were so, the columns), oldest first; 0: from the beginning."""
+    newest: ColumnSet
+    """Of now, or of the moment that is read."""
+    versions: tuple[ColumnSet, ...]
+    """Oldest first."""
     stated: Mapping[str, int]
     """Instant -> version, where its commit says which one it wrote."""
 
-    def at(self, instant: str) -> tuple[Column, ...] | None:
+    @property
+    def now(self) -> tuple[Column, ...]:
+        return self.newest.columns
+
+    def at(self, instant: str) -> ColumnSet | None:
         """Columns of the files that an instant wrote; None when the history says nothing about it."""
         version = self.stated.get(instant, int(InstantTime(instant).padded))
-        found = bisect_right(self.versions, version, key=lambda each: each[0])
-        return self.versions[found - 1][1] if found else None
+        found = bisect_right(self.versions, version, key=lambda each: each.version)
+        return self.versions[found - 1] if found else None
+
+
+def all_ids(columns: Sequence[Column]) -> Iterator[int]:
+    """Their ids, and those of all their parts."""
+    for column in columns:
+        yield column.id
+        yield from all_ids(column.parts)

@@ -57,6 +57,8 @@ class WriteOperation(StrEnum):
     CLUSTER = "CLUSTER"
     COMPACT = "COMPACT"
     LOG_COMPACT = "LOG_COMPACT"
+    ALTER_SCHEMA = "ALTER_SCHEMA"
+    """Columns change, and no row."""
     UNKNOWN = "UNKNOWN"
 
 

@@ -1,4 +1,4 @@
-"""What may be null inside a column: everything, whatever a writer said of it.
+"""What is inside of columns: its paths, and what of it may be null: everything, whatever a writer said of it.
 
 A field of a struct has no value where the struct itself is null, so that engines which take "not null" for a promise about
 every row cannot hold a null struct. Parquet files of Spark have all fields nullable for the same reason.
@@ -6,6 +6,7 @@ every row cannot hold a null struct. Parquet files of Spark have all fields null
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -37,3 +38,16 @@ def nullable_parts(kind: pa.DataType) -> pa.DataType:
 
 def _nullable(field: pa.Field) -> pa.Field:
     return field.with_type(nullable_parts(field.type)).with_nullable(True)
+
+
+def column_paths(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
+    """The names of columns and of what is inside of them, such as `address.zip` and `tags.element`."""
+    for field in fields:
+        path, kind = f"{above}{field.name}", field.type
+        yield path
+        if pa.types.is_struct(kind):
+            yield from column_paths((kind.field(i) for i in range(kind.num_fields)), f"{path}.")
+        elif pa.types.is_list(kind):
+            yield from column_paths([kind.value_field.with_name("element")], f"{path}.")
+        elif pa.types.is_map(kind):
+            yield from column_paths([kind.item_field.with_name("value")], f"{path}.")

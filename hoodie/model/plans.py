@@ -357,6 +357,8 @@ class WriteContext:
     """Compactions: what a task may hold in memory; what is more goes to disk."""
     unstored: UnstoredColumns | None = None
     """What the table's files leave out."""
+    history: ColumnHistory | None = None
+    """Where columns were renamed, dropped or moved: the stored ones, and those of this write."""
     own_logs: bool = False
     """A log file is named with the write's own instant, and versions begin anew with each; else with that of its slice."""
 
@@ -367,7 +369,9 @@ class WriteContext:
 
     def reading(self) -> ReadContext:
         """For tasks that read stored rows: all columns, as they are after this write."""
-        return ReadContext(self.table_name, self.full_schema, self.rule, self.visible, unstored=self.unstored)
+        return ReadContext(
+            self.table_name, self.full_schema, self.rule, self.visible, history=self.history, unstored=self.unstored
+        )
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     "sizes of records are measured at each write": (
         *("hoodie.record.size.", "_hoodie.record.size.", "hoodie.logfile.to.parquet.", "hoodie.merge.small."),
     ),
-    "new columns of the data are added, and types only widen; older files are read with the newest columns": (
+    "new columns of the data are added, and types only widen; columns that were changed on request are found by their ids": (
         *("hoodie.schema.", "hoodie.datasource.write.schema.canonicalize", "hoodie.datasource.write.new.columns."),
         *("hoodie.avro.schema", "hoodie.write.schema", "hoodie.internal.schema", "hoodie.bulkinsert.schema.ddl"),
         *("hoodie.write.partial.update.schema", "hoodie.table.create.schema", "hoodie.write.concurrency.schema."),

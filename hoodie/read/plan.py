@@ -199,7 +199,7 @@ def _context_of(
         rule=context.rule,
         visible=visible,
         filter=row_filter,
-        history=column_history(context.storage, snapshot.active, snapshot.timeline, until=until),
+        history=snapshot.history if until is None else column_history(snapshot.active, snapshot.timeline, until=until),
         unstored=unstored_of(context.config, schema),
     )
     return read_context, columns

@@ -190,7 +190,7 @@ def _keeps_its_name(history: ColumnHistory | None, name: str) -> bool:
         return True
     number = next((column.id for column in history.now if column.name == name), None)
     return number is not None and all(
-        (column.id == number) == (column.name == name) for _, columns in history.versions for column in columns
+        (column.id == number) == (column.name == name) for version in history.versions for column in version.columns
     )
 
 

@@ -56,7 +56,6 @@ from hoodie.txn.critical import under_lock
 from hoodie.txn.gate import planned_behind_gate
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.txn.transaction import Transaction
-from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.layout import basis_of, with_layout
 from hoodie.write.placement import placement_class
@@ -121,7 +120,6 @@ class ClusteringService:
         Raises:
             CommitConflictError: another process runs it, or a write changed a file group that it names; then the plan is dropped.
         """
-        refuse_to_write(context.storage, context.active, context.active.load())
         context = self._laid_out(context, options)
         try:
             return _run(context, instant, options)
@@ -216,7 +214,6 @@ def _try_to_schedule(
     """The instant of the new plan, if one was made, and whether pending writes stood in the way of a (fuller) one."""
     with under_lock(context):
         snapshot = context.snapshot()
-        refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
         plan, busy = _planned(context, snapshot, options)
         if busy and not take_what_is_free:
             return None, True
@@ -282,7 +279,7 @@ def _run(context: TableContext, instant: Instant, options: WriteOptions) -> Comm
         refuse_rows_beside(context.storage, plan, instant.time)
         _delete_output(context.storage, instant.time, plan)
         groups = _as_planned(snapshot, plan, instant.time, table=context.storage.uri)
-        schema = snapshot.schema
+        schema = snapshot.schema_of_plan(instant.time)
         if schema is None:
             raise HoodieError(
                 f"table {context.storage.uri} has no completed commit, so clustering {instant.time} has no schema"

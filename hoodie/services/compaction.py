@@ -37,7 +37,6 @@ from hoodie.txn.gate import planned_behind_gate
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.txn.transaction import Transaction
 from hoodie.undo.rollback import rollback_instant
-from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import TableContext
 from hoodie.write.publish import commit_metadata, publish_files
 
@@ -96,14 +95,13 @@ class CompactionService:
     def run(self, context: TableContext, instant: Instant, options: WriteOptions) -> CommitResult:
         """Merge the slices that the plan names, and complete as a commit."""
         started = time.monotonic()
-        refuse_to_write(context.storage, context.active, context.active.load())
         with Transaction.claim(context, instant) as transaction:
             snapshot = context.snapshot()
             plan = context.active.read_compaction_plan(instant.time)
             _delete_output(context.storage, instant.time, plan)
             snapshot.view.list_all({operation.partition_path for operation in plan.operations})
             slices = [planned_slice(snapshot, operation, context.storage.uri) for operation in plan.operations]
-            schema = snapshot.schema
+            schema = snapshot.schema_of_plan(instant.time)
             if schema is None:
                 raise HoodieError(
                     f"table {context.storage.uri} has no completed commit, so compaction {instant.time} has no schema"

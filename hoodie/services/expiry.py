@@ -32,7 +32,6 @@ from hoodie.storage.base import Storage
 from hoodie.storage.cache import Kind
 from hoodie.timeline.clock import Clock
 from hoodie.undo.recovery import rollback_failed
-from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.attempt import Attempt
 from hoodie.write.batch import batch_of_no_rows
@@ -99,7 +98,6 @@ def _delete(
     context: TableContext, options: WriteOptions, snapshot: Snapshot, partitions: Collection[str]
 ) -> str | None:
     """A write that replaces all that is in them, as it was when they were found to have expired."""
-    refuse_to_write(context.storage, context.active, snapshot.timeline)
     operation = WriteOperation.DELETE_PARTITION
     batch = replace(batch_of_no_rows(context, operation), found_on=snapshot.timeline, partitions=frozenset(partitions))
     delete_options = replace(options, operation=operation, partitions_to_delete=None)

@@ -36,7 +36,6 @@ from hoodie.txn.conflict import Footing
 from hoodie.txn.gate import planned_behind_gate
 from hoodie.txn.transaction import Transaction
 from hoodie.undo.rollback import rollback_instant
-from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.schema import table_schema
 from hoodie.write.attempt import orders_texts
@@ -105,7 +104,6 @@ class LogCompactionService:
         do, and the plan was taken back.
         """
         started = time.monotonic()
-        refuse_to_write(context.storage, context.active, context.active.load())
         try:
             result = _run(context, instant, options, started)
         except _OvertakenError:
@@ -189,13 +187,14 @@ def _run(context: TableContext, instant: Instant, options: WriteOptions, started
             raise _OvertakenError(f"nothing of log compaction {instant.time} is left to do")
         engine, memory_bytes = share_memory(context, options, len(tasks))
         options = options.for_text_ordering() if orders_texts(context, schema) else options
+        shared = transaction.write_context(schema, options.file_options())
         write_context = replace(
-            transaction.write_context(schema, options.file_options()),
+            shared,
             visible=then.visible(),
             memory_bytes=memory_bytes,
             row_copies=how_to_copy(
                 context.rule,
-                wanted=options.copies_rows and context.config.populate_meta_fields,
+                wanted=options.copies_rows and context.config.populate_meta_fields and shared.history is None,
                 size_bytes=sum(task.size_bytes for task in tasks),
                 in_process=engine.shares_memory,
             ),

@@ -21,7 +21,6 @@ from hoodie.options.write import WriteOptions
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.critical import under_lock
-from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.view import FileSystemView
 
@@ -52,7 +51,6 @@ def try_to_schedule(
     seen = context.ask(_listed)
     with under_lock(context):
         snapshot = context.snapshot(seen)
-        refuse_to_write(context.storage, snapshot.active, snapshot.timeline)
         pending = {*snapshot.view.pending_compactions(), *snapshot.view.pending_clusterings()}
         # A compaction may pass one: what it merges is all that a log compaction would. Where completion decides, that one's log would
         # come to lie on the new base file.

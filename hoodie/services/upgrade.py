@@ -34,7 +34,6 @@ from hoodie.timeline.lsm_writer import LsmArchiveWriter
 from hoodie.timeline.timeline import WRITES
 from hoodie.txn.critical import under_lock
 from hoodie.txn.metadata_table import drop_metadata_table
-from hoodie.view.columns import refuse_to_write
 from hoodie.view.consumers import encode_place, place_path, stored_places
 from hoodie.view.context import Snapshot, TableContext
 
@@ -59,7 +58,6 @@ def upgrade(context: TableContext, options: WriteOptions, version: TableVersion,
             f"table {context.storage.uri} has version {int(context.config.version)}: only version 6 is upgraded, to 8 or 9"
         )
     properties = upgraded_properties(context.config, layout)
-    refuse_to_write(context.storage, context.active, context.active.load())
     compacted = 0
     if not dry_run:
         settle(context, options)

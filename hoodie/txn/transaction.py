@@ -25,10 +25,13 @@ from typing import Self, TypeVar
 import pyarrow as pa
 
 from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptFileError, HoodieError, LockError
+from hoodie.format.column_ids import with_docs
 from hoodie.format.commit_avro import decode_commit_file
+from hoodie.format.internal_schema import LATEST_SCHEMA, encode_internal_schema
 from hoodie.keygen.unstored import unstored_of
 from hoodie.model.change import change_of_commit
-from hoodie.model.enums import Action, State, TableType
+from hoodie.model.columns import ColumnHistory
+from hoodie.model.enums import MOVES_ROWS, Action, State, TableType, WriteOperation
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.payloads import CommitMetadata
 from hoodie.model.plans import FileOptions, WriteContext
@@ -45,6 +48,7 @@ from hoodie.txn.gate import wait_at_gate
 from hoodie.txn.heartbeat import Heartbeat, Life, format_writer, life_of, writer_of, writers_beside
 from hoodie.txn.participants import before_completion, before_plan
 from hoodie.txn.same_table import require_same_table
+from hoodie.view.columns import column_history, history_after, keep_history
 from hoodie.view.context import Snapshot, TableContext, load_config
 from hoodie.view.schema import stated_schema, table_schema
 from hoodie.view.view import FileSystemView
@@ -87,6 +91,8 @@ class Transaction:
     ahead: Ahead = field(default_factory=lambda: Ahead({}))
     leftovers: Sequence[str] | None = None
     """As `Publisher.clear` takes them."""
+    history: ColumnHistory | None = None
+    """Where columns were renamed, dropped or moved before it."""
     writer: Mapping[str, str] = field(default_factory=dict)
     """The entry of its metadata that says who writes it."""
 
@@ -161,6 +167,7 @@ class Transaction:
                     snapshot.view,
                     announced=describe(planned),
                     ahead=ahead,
+                    history=snapshot.history,
                 )
                 together(context.storage, transaction.heartbeat.hold, partial(context.publisher.begin, time))
                 request = partial(context.active.create, Instant(time, action, State.REQUESTED), requested)
@@ -195,7 +202,8 @@ class Transaction:
                     raise CommitConflictError(run_by_others(plan, table=context.storage.uri))
                 heartbeat = Heartbeat(plan.time, context)
                 context.active.create(Instant(plan.time, plan.action, State.INFLIGHT))
-                transaction = cls(context, plan.time, plan.action, timeline, heartbeat, claimed=True)
+                history = column_history(context.active, timeline, until=plan.time)
+                transaction = cls(context, plan.time, plan.action, timeline, heartbeat, claimed=True, history=history)
                 together(context.storage, heartbeat.hold, partial(context.publisher.begin, plan.time))
                 heartbeat.start()
         except BaseException:
@@ -246,13 +254,18 @@ class Transaction:
             CommitOutcomeUnknownError: it is not known whether the completed file landed; nothing may be deleted.
         """
         context = self.context
+        history = self._history_after(metadata)
+        if history is not None:
+            latest = {LATEST_SCHEMA: encode_internal_schema(history.newest)}
+            schema_json = with_docs(metadata.schema_json or "", history.now)
+            metadata = replace(metadata, schema_json=schema_json, extra={**metadata.extra, **latest})
         metadata = replace(metadata, extra={**metadata.extra, **self.writer, NONCE: uuid.uuid4().hex})
         context.clock.wait_until_passed(self.instant, step_s=self._told_in_steps(metadata))
         self._wait_until_later_than_slices(footing.based_on)
         patience = Patience(context.lock_timeout_s)
         while True:
             try:
-                timeline = self._complete(metadata, footing)
+                timeline = self._complete(metadata, footing, history)
                 break
             except StrangerAtWorkError:
                 if not patience.pause(context.clock):
@@ -261,7 +274,7 @@ class Transaction:
         self._clean_up()
         self.committed = True
 
-    def _complete(self, metadata: CommitMetadata, footing: Footing) -> Timeline:
+    def _complete(self, metadata: CommitMetadata, footing: Footing, history: ColumnHistory | None) -> Timeline:
         """Check and complete, under the lock; gives the timeline with this instant completed."""
         context = self.context
         with context.lock.held(context.lock_timeout_s):
@@ -274,8 +287,15 @@ class Transaction:
             held, _ = together(
                 context.storage, context.lock.is_held, partial(before_completion, context, change, now.raw)
             )
+            if history is not None:
+                keep_history(context.active, context.active.load(), history, self.instant)
             self._require_held(self.heartbeat.is_lost() or not held)
             return self._publish(metadata, epoch)
+
+    def _history_after(self, metadata: CommitMetadata) -> ColumnHistory | None:
+        """The history of columns after this commit; `metadata` may state the columns with their ids, or their schema."""
+        schema = stated_schema(self._completed, metadata)
+        return self.history if schema is None else history_after(self.history, schema, int(self.instant.padded))
 
     def write_context(self, schema: pa.Schema, files: FileOptions) -> WriteContext:
         """What the tasks of this instant share; whoever makes them adds what is special about them.
@@ -293,6 +313,7 @@ class Transaction:
             staging=self.staging,
             visible=self.started_on.visible(),
             tuning=self.context.tuning,
+            history=history_after(self.history, schema, int(self.instant.padded)),
             unstored=unstored_of(self.context.config, schema),
             own_logs=self.context.config.layout.by_completion,
         )
@@ -360,15 +381,28 @@ class Transaction:
         repeated = next((i for i, theirs in others if repeats(metadata.extra, theirs.extra)), None)
         if reason is None and repeated is not None:
             reason = f"{repeated} holds the same batch of its stream"
+        reason = reason or self._find_altered(metadata, others)
         if reason is None and others:
             ours = stated_schema(Instant(self.instant, self.action, State.INFLIGHT), metadata)
             reason = find_schema_conflict(
                 self.instant,
                 before=table_schema(context.active, self.started_on, context.config.raw),
                 ours=ours,
-                others=[(i, stated_schema(i, stated)) for i, stated in others],
+                # A plan of a service states the columns of its moment, and is no newer than later commits.
+                others=[
+                    (i, stated_schema(i, stated)) for i, stated in others if not self.claimed or i.time < self.instant
+                ],
             )
         return None if reason is None else Conflict(reason, mends=False)
+
+    def _find_altered(self, metadata: CommitMetadata, others: Sequence[tuple[Instant, CommitMetadata]]) -> str | None:
+        """Why files of this write, or of the others, would have other columns than readers take from their instants."""
+        if metadata.operation is WriteOperation.ALTER_SCHEMA:
+            return next(
+                (f"{i} was committed meanwhile" for i, they in others if they.operation not in MOVES_ROWS), None
+            )
+        altered = (i for i, theirs in others if theirs.operation is WriteOperation.ALTER_SCHEMA and not self.claimed)
+        return next((f"{i} changed the table's columns" for i in altered), None)
 
     def _raise(
         self,

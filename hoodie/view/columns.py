@@ -1,4 +1,4 @@
-"""The history of a table's columns, where they were renamed, dropped or moved by Apache Hudi (`hoodie.schema.on.read.enable`).
+"""The history of a table's columns, where they were renamed, dropped or moved (`hoodie.schema.on.read.enable` of Apache Hudi).
 
 Its sources: `latest_schema` in commits, and the newest file in `.hoodie/.schema`, which has every version and outlives the
 commits. A file has the columns of the version that its commit names; without one, of the newest version before it.
@@ -6,33 +6,35 @@ commits. A file has the columns of the version that its commit names; without on
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
-from hoodie.format.internal_schema import LATEST_SCHEMA, parse_internal_schema, parse_schema_history
-from hoodie.model.columns import Column, ColumnHistory
+from hoodie.format.column_ids import evolved, first_columns
+from hoodie.format.internal_schema import (
+    LATEST_SCHEMA,
+    encode_schema_history,
+    parse_internal_schema,
+    parse_schema_history,
+)
+from hoodie.model.columns import Column, ColumnHistory, ColumnSet
 from hoodie.model.instant import Instant, InstantTime, is_instant_time
 from hoodie.model.meta_fields import META_COLUMNS
-from hoodie.model.names import HOODIE, join
+from hoodie.model.names import HOODIE, join, name_of
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.schema import stated_schema
 
 SCHEMA_FOLDER = join(HOODIE, ".schema")
+NO_VERSION = 10**17 - 1
+"""Of columns that no instant has yet."""
 _COMPLETED = ".schemacommit"
-
-Versions = dict[int, tuple[Column, ...]]
 
 
 def column_history(
-    storage: Storage,
-    active: ActiveTimeline,
-    timeline: Timeline,
-    *,
-    until: InstantTime | None = None,
+    active: ActiveTimeline, timeline: Timeline, *, until: InstantTime | None = None
 ) -> ColumnHistory | None:
     """The columns as of instant `until` (None: now), and those of older files; None where names alone tell them apart.
 
@@ -40,50 +42,86 @@ def column_history(
         UnsupportedTableError: a writer that did not keep the history changed the columns since.
         CorruptFileError: a schema is damaged.
     """
+    storage = active.storage
     files = _history_files(active.list_beside(SCHEMA_FOLDER), timeline)
     newest = _newest_stated(active, timeline, until)
     if newest is None or not (files or LATEST_SCHEMA in newest[1]):
         return None
-    versions: Versions = {}
+    versions: dict[int, ColumnSet] = {}
     if files:
         text = _read(storage, files[-1])
-        versions.update(parse_schema_history(text, path=f"{storage.uri}/{files[-1]}"))
+        found = parse_schema_history(text, path=f"{storage.uri}/{files[-1]}")
+        versions.update((each.version, each) for each in found)
     stated: dict[str, int] = {}
     for instant in timeline.commits:
         text = active.read_commit(instant).extra.get(LATEST_SCHEMA, "")
         if text:
-            version, columns = parse_internal_schema(text, path=f"the metadata of {instant} of table {storage.uri}")
-            stated[instant.time] = version
-            versions[version] = columns
-    history = ColumnHistory(storage.uri, (), tuple(sorted(versions.items())), stated)
-    now = history.at(newest[0].time)
+            columns = parse_internal_schema(text, path=f"the metadata of {instant} of table {storage.uri}")
+            stated[instant.time] = columns.version
+            versions[columns.version] = columns
+    ordered = tuple(sorted(versions.values()))
+    now = ColumnHistory(storage.uri, ColumnSet(0, (), -1), ordered, stated).at(newest[0].time)
     if now is None:
         return None  # as of a moment before the first change
     if newest[0].time not in stated:
         if not any(0 < version <= int(newest[0].time.padded) for version in versions):
             return None
-        _refuse_other_names(newest[0], now, stated_schema(newest[0], active.read_commit(newest[0])), storage.uri)
-    return ColumnHistory(storage.uri, now, history.versions, stated)
+        schema = stated_schema(newest[0], active.read_commit(newest[0]))
+        _refuse_other_names(newest[0], now.columns, schema, storage.uri)
+    return ColumnHistory(storage.uri, now, ordered, stated)
 
 
-def refuse_to_write(storage: Storage, active: ActiveTimeline, timeline: Timeline) -> None:
-    """Raises UnsupportedTableError where the columns have a history: this release would not carry it on."""
-    if column_history(storage, active, timeline) is not None:
-        raise UnsupportedTableError(
-            f"table at {storage.uri} can be read, not written: its columns were changed with hoodie.schema.on.read.enable, and this "
-            "release does not carry their history on; write it with Apache Hudi"
-        )
+def history_with(before: ColumnHistory, newest: ColumnSet) -> ColumnHistory:
+    """The history after a write that has these columns."""
+    if newest == before.newest:
+        return before
+    others = [each for each in before.versions if each.version != newest.version]
+    return ColumnHistory(before.table, newest, tuple(sorted([*others, newest])), before.stated)
+
+
+def history_after(before: ColumnHistory | None, schema: pa.Schema, version: int) -> ColumnHistory | None:
+    """The history after a write with this schema, which has no meta columns: what it adds is new."""
+    if before is None:
+        return None
+    widest = max(each.max_id for each in before.versions)
+    return history_with(before, evolved(before.newest._replace(max_id=widest), schema, version))
+
+
+def first_history(table: str, schema: pa.Schema, *, meta_columns: bool, docs: Mapping[str, str]) -> ColumnHistory:
+    """The history of a table that had none."""
+    columns = first_columns(schema, meta_columns=meta_columns, docs=docs)
+    return ColumnHistory(table, columns, (columns,), {})
+
+
+def keep_history(active: ActiveTimeline, timeline: Timeline, history: ColumnHistory, instant: InstantTime) -> None:
+    """Put the history of a commit that is about to be completed where readers look for it, and take away what nobody reads any more.
+
+    A file counts only while its commit does. Each commit has one, as with Apache Hudi, which reads those of the active timeline.
+    """
+    known = {each.time for each in timeline.instants}
+    listed = active.list_beside(SCHEMA_FOLDER)
+    newest = _history_files(listed, timeline)[-1:]
+    old = [info.path for info in listed if info.path not in newest and _time_of(info.path) not in known]
+    # From version 8 on names have the time of completion, too; nobody asks for that of these files.
+    name = f"{instant}_{instant}" if timeline.by_completion else str(instant)
+    active.storage.mkdirs(SCHEMA_FOLDER)
+    data = encode_schema_history(history.versions).encode()
+    active.storage.replace(join(SCHEMA_FOLDER, f"{name}{_COMPLETED}"), data)
+    active.storage.delete_all(old)
 
 
 def _history_files(listed: Sequence[FileInfo], timeline: Timeline) -> list[str]:
     """Paths of the files with all versions, oldest first; those of instants that never completed do not count."""
     found = []
     for info in listed:
-        name = info.name
-        time = name.removesuffix(_COMPLETED).partition("_")[0]
-        if name.endswith(_COMPLETED) and is_instant_time(time) and timeline.sees(time):
+        time = _time_of(info.path)
+        if info.name.endswith(_COMPLETED) and is_instant_time(time) and timeline.sees(time):
             found.append((InstantTime(time), info.path))
     return [path for _, path in sorted(found)]
+
+
+def _time_of(path: str) -> str:
+    return name_of(path).partition(".")[0].partition("_")[0]
 
 
 def _newest_stated(

@@ -17,8 +17,9 @@ from hoodie.format.layout import TIMELINES
 from hoodie.format.properties import parse_properties_file
 from hoodie.lock.base import Coordination, Liveness, Lock
 from hoodie.lock.providers import coordinate
+from hoodie.model.columns import ColumnHistory
 from hoodie.model.commands import doctor_of, hoodie_command
-from hoodie.model.instant import Instant
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP, SET_ASIDE
 from hoodie.model.once import once
 from hoodie.model.plans import MergeRule
@@ -43,6 +44,7 @@ from hoodie.view.synced import SyncedListing
 from hoodie.view.view import FileSystemView, Found
 
 if TYPE_CHECKING:
+    import hoodie.view.columns
     import hoodie.view.remote
     import hoodie.view.remote_client
     from hoodie.view.remote import RemoteFiles
@@ -84,6 +86,20 @@ class Snapshot:
     def schema(self) -> pa.Schema | None:
         """Columns of the table without meta columns; None when neither a commit nor the table's creation stated them."""
         return table_schema(self.active, self.timeline, self.properties)
+
+    @once
+    def history(self) -> ColumnHistory | None:
+        """Where columns were renamed, dropped or moved; None where names alone tell them apart."""
+        return hoodie.view.columns.column_history(self.active, self.timeline)
+
+    def schema_of_plan(self, instant: InstantTime) -> pa.Schema | None:
+        """The columns of files that a service's plan of this instant writes, where columns have a history: those of its moment.
+
+        For by its instant readers find the version of a file's columns when its commit is archived.
+        """
+        if self.history is None:
+            return self.schema
+        return table_schema(self.active, self.timeline, self.properties, until=instant)
 
     @once
     def pending_writes(self) -> tuple[Instant, ...]:

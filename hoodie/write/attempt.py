@@ -23,10 +23,12 @@ from hoodie.filegroup.revived import can_revive
 from hoodie.filegroup.row_copies import how_to_copy, staged_copies
 from hoodie.filegroup.together import run_tasks
 from hoodie.format.plan_avro import encode_replace_plan
+from hoodie.model.columns import Column
 from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, TableType, UpdateStrategy, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import InstantTime
+from hoodie.model.nested import column_paths
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.model.plans import AppendTask, WriteContext, WriteResult
 from hoodie.model.results import CommitResult
@@ -204,8 +206,9 @@ class Attempt:
 
     def _write_context(self, transaction: Transaction, plan: WritePlan) -> WriteContext:
         context, batch, options, rules = self._context, self._batch, self._options, self._rules
+        shared = transaction.write_context(self._schema, options.file_options())
         return replace(
-            transaction.write_context(self._schema, options.file_options()),
+            shared,
             combine=options.combine or self._placement.combines,
             key_texts=key_texts(context.config, self._schema, by_path=not self._placement.is_global),
             given=tuple(batch.given.names) if rules.partial else None,
@@ -214,7 +217,8 @@ class Attempt:
                 context.rule,
                 wanted=options.copies_rows
                 and context.config.table_type is TableType.MERGE_ON_READ
-                and context.config.populate_meta_fields,
+                and context.config.populate_meta_fields
+                and shared.history is None,
                 size_bytes=batch.size_bytes,
                 in_process=batch.in_process,
             ),
@@ -455,6 +459,7 @@ def _revives(result: WriteResult | None) -> bool:
 def _schema_after(context: TableContext, batch: Batch, leave: Leave, snapshot: Snapshot) -> pa.Schema:
     """The table's columns after this write, as the table is now: others may have changed them since the rows were prepared."""
     config = context.config
+    _require_columns_there(batch, snapshot, config.name)
     # What the batch lacks was asked when its rows were prepared. A column that another writer added since is null in them.
     since = replace(leave, null_for_missing=True)
     schema = reconcile(snapshot.schema, batch.given, table_name=config.name, leave=since)
@@ -469,6 +474,21 @@ def _schema_after(context: TableContext, batch: Batch, leave: Leave, snapshot: S
     return schema
 
 
+def _require_columns_there(batch: Batch, snapshot: Snapshot, table: str) -> None:
+    """Raises SchemaError where a column that the batch brings was renamed or dropped since its rows were prepared: it would be a new
+    one, and rows would have nulls in the one that was meant.
+    """
+    if snapshot.history is None or snapshot.schema is None or batch.prepared_for is None:
+        return
+    meant = {*column_paths(batch.given)} & {*column_paths(batch.prepared_for)}
+    lost = sorted(meant - {*column_paths(snapshot.schema)})
+    if lost:
+        raise SchemaError(
+            f"another writer renamed or dropped column {lost[0]!r} of table {table!r} while this batch was read; nothing was written, "
+            f"write it again with the columns of now: {', '.join(snapshot.schema.names)}"
+        )
+
+
 def orders_texts(context: TableContext, schema: pa.Schema) -> bool:
     ordering = [schema.field(name).type for name in context.config.ordering_fields if name in schema.names]
     return any(map(pa.types.is_string, ordering))
@@ -481,10 +501,14 @@ def action_of(table_type: TableType) -> Action:
 
 def require_same_columns(context: TableContext, looked_at: Snapshot, now: Snapshot) -> None:
     """Raises StaleSnapshotError when another writer changed the table's columns since."""
-    if now.schema is not None and looked_at.schema != now.schema:
+    if now.schema is not None and (looked_at.schema != now.schema or _columns(looked_at) != _columns(now)):
         raise StaleSnapshotError(
             f"another writer changed the schema of table {context.config.name!r}; run the write again"
         )
+
+
+def _columns(snapshot: Snapshot) -> tuple[Column, ...] | None:
+    return None if snapshot.history is None else snapshot.history.now
 
 
 def _require_same_rows(context: TableContext, found_on: Timeline, now: Snapshot, plan: WritePlan) -> None:

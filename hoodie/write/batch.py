@@ -34,6 +34,8 @@ class Batch:
     found_on: Timeline | None = None
     """Where the rows, or partitions, are those that a condition found in the table: the timeline of then. They must still be as they
     were."""
+    prepared_for: pa.Schema | None = None
+    """The table's columns when the rows were prepared."""
     partitions: frozenset[str] = frozenset()
     """Partition paths that it replaces besides those of its rows."""
 

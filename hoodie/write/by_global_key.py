@@ -22,6 +22,7 @@ from hoodie.options.index import IndexOptions
 from hoodie.options.mergers import runnable
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
+from hoodie.view.columns import NO_VERSION, history_after
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.batch import Batch
 from hoodie.write.by_key import ByKey, FoundKeys, bases_of
@@ -114,6 +115,7 @@ class ByGlobalKey(ByKey, ABC):
             visible=snapshot.timeline.visible(),
             given=tuple(batch.given.names) if self.partial else None,
             tuning=context.tuning,
+            history=history_after(snapshot.history, batch.schema, NO_VERSION),
             unstored=unstored_of(context.config, batch.schema),
         )
 

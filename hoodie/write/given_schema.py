@@ -87,17 +87,24 @@ def _arrow_schema(given: Any) -> pa.Schema | None:
     if hasattr(given, "__arrow_c_stream__"):
         return pa.RecordBatchReader.from_stream(given).schema
     if isinstance(given, Mapping):
-        return pa.schema([_named(name, kind) for name, kind in given.items()])
+        return pa.schema([(name, parse_type(name, kind)) for name, kind in given.items()])
     if isinstance(given, Sequence) and not isinstance(given, str | bytes):
-        return pa.schema([_named(*each) if isinstance(each, tuple) and len(each) == 2 else each for each in given])
+        pairs = [isinstance(each, tuple) and len(each) == 2 for each in given]
+        return pa.schema(
+            [(each[0], parse_type(*each)) if pair else each for pair, each in zip(pairs, given, strict=True)]
+        )
     return None
 
 
-def _named(name: str, kind: Any) -> pa.Field:
-    """The column of that name."""
+def parse_type(name: str, kind: Any) -> pa.DataType:
+    """The type that is given for a column.
+
+    Raises:
+        SchemaError: it is none.
+    """
     found = kind if isinstance(kind, pa.DataType) else type_named(kind)
     if found is not None:
-        return pa.field(name, found)
+        return found
     near = near_name(kind)
     fix = (
         f"did you mean {near!r}?"

@@ -30,7 +30,6 @@ from hoodie.options.values import SortMode
 from hoodie.options.write import WriteOptions
 from hoodie.txn.conflict import Footing
 from hoodie.txn.transaction import Transaction
-from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.attempt import action_of, require_same_columns
 from hoodie.write.load_part import run_load_part
@@ -143,5 +142,4 @@ def _write_rest(
 
 
 def _require_writable(context: TableContext, looked_at: Snapshot, now: Snapshot) -> None:
-    refuse_to_write(context.storage, now.active, now.timeline)
     require_same_columns(context, looked_at, now)

@@ -23,7 +23,6 @@ from hoodie.model.plans import DELETED, Chunk
 from hoodie.options.values import SortMode
 from hoodie.options.write import WriteOptions
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.columns import refuse_to_write
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.batch import Batch
 from hoodie.write.keys import carries_keys, key_columns, require_stored_keys, table_keys
@@ -80,6 +79,7 @@ def staged_batch(
         SchemaError, KeyFieldError: before any row is drawn where the schema alone shows it.
     """
     started = time.monotonic()
+    snapshot = context.snapshot() if snapshot is None else snapshot
     preparation = plan_preparation(context, batch_schema, operation=operation, options=options, snapshot=snapshot)
     rows_folder = _RowsFolder(context)
     try:
@@ -104,7 +104,17 @@ def staged_batch(
         if rules.sort is SortMode.GLOBAL_SORT:
             chunks = sorted_chunks(chunks)
         given = _taken(context, batch_schema, operation)
-        yield Batch(operation, tuple(chunks), preparation.schema, given, engine, folder, started, found_on)
+        yield Batch(
+            operation,
+            tuple(chunks),
+            preparation.schema,
+            given,
+            engine,
+            folder,
+            started,
+            found_on,
+            prepared_for=snapshot.schema,
+        )
     finally:
         rows_folder.remove()
 
@@ -151,9 +161,7 @@ def plan_preparation(
         SchemaError, KeyFieldError: the schema alone shows that they cannot be. OptionError: a delete on an empty table.
     """
     # Whoever writes the rows checks them against the table of then.
-    storage = context.storage
     snapshot = context.snapshot() if snapshot is None else snapshot
-    refuse_to_write(storage, snapshot.active, snapshot.timeline)
     config = context.config
     rules = OperationRules.of(operation, options)
     deletes = rules.deletes

@@ -504,3 +504,21 @@ def test_an_upgrade_shows_first_what_it_does(make_table, run):
     assert (status, done["after"], done["dry_run"]) == (DONE, 8, False)
     assert int(hoodie.open_table(table.uri).config.version) == 8
     assert run("upgrade", table.uri, "7")[0] == FAILED
+
+
+def test_columns_change_one_command_at_a_time(make_table, run):
+    table = make_table()
+    status, done, _ = run("alter", "add", table.uri, "tip", "double", "--after", "fare", "--doc", "on top")
+    assert (status, done["operation"]) == (DONE, "ALTER_SCHEMA")
+    assert done["columns"] == ["uuid: string", "city: string", "fare: double", "tip: double", "ts: int64"]
+    assert run("alter", "rename", table.uri, "fare", "price")[0] == DONE
+    assert run("alter", "retype", table.uri, "price", "string")[0] == DONE
+    assert run("alter", "move", table.uri, "price", "--first")[0] == DONE
+    assert run("alter", "nullable", table.uri, "price")[1]["instant"] is None
+    assert run("alter", "doc", table.uri, "price", "in euros")[0] == DONE
+    assert run("alter", "drop", table.uri, "tip")[1]["columns"][0] == "price: string"
+    found = hoodie.open_table(table.uri).scan(columns=["price"], where="uuid = 'k0001'").to_arrow()
+    assert found.to_pylist() == [{"price": "1.0"}]
+    status, _, said = run("alter", "drop", table.uri, "city")
+    assert status == FAILED
+    assert "partition paths" in said

@@ -5,7 +5,7 @@ import pytest
 
 from hoodie.errors import UnsupportedTableError
 from hoodie.filegroup.renamed import Renames, renames_for
-from hoodie.model.columns import Column, ColumnHistory
+from hoodie.model.columns import Column, ColumnHistory, ColumnSet
 
 OLD = (
     Column(1, "a"),
@@ -59,7 +59,8 @@ def test_a_struct_of_which_nothing_is_left_is_null_and_a_file_of_which_nothing_i
 
 
 def test_files_older_than_the_history_are_refused():
-    history = ColumnHistory("the table", NOW, ((20260101000000000, NOW),), {})
+    newest = ColumnSet(20260101000000000, NOW, 50)
+    history = ColumnHistory("the table", newest, (newest,), {})
     with pytest.raises(
         UnsupportedTableError,
         match="p/f of table the table was written at 20250101000000000, before the history of the table",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.internal_schema import parse_internal_schema, parse_schema_history
-from hoodie.model.columns import Column, ColumnHistory
+from hoodie.model.columns import Column, ColumnHistory, ColumnSet
 
 SCHEMA = {
     "max_column_id": 7,
@@ -44,31 +44,32 @@ SCHEMA = {
     ],
 }
 COLUMNS = (
-    Column(0, "id"),
-    Column(1, "s", (Column(4, "x"),)),
-    Column(2, "l", (Column(5, "element"),)),
-    Column(3, "m", (Column(6, "key"), Column(7, "value"))),
+    Column(0, "id", kind="string"),
+    Column(1, "s", (Column(4, "x", kind="decimal(5, 2)"),), "record"),
+    Column(2, "l", (Column(5, "element", kind="int"),), "array"),
+    Column(3, "m", (Column(6, "key", kind="string", optional=False), Column(7, "value", kind="long")), "map"),
 )
 TEXT = json.dumps(SCHEMA)
 
 
 def test_a_schema_gives_version_and_columns_with_their_parts():
-    assert parse_internal_schema(TEXT, path="c") == (20261121131716350, COLUMNS)
+    assert parse_internal_schema(TEXT, path="c") == ColumnSet(20261121131716350, COLUMNS, 7)
 
 
 def test_a_history_gives_columns_by_version():
     older = {**SCHEMA, "version_id": 0, "fields": SCHEMA["fields"][:1]}
     text = json.dumps({"schemas": [SCHEMA, older]})
-    assert parse_schema_history(text, path="h") == {20261121131716350: COLUMNS, 0: COLUMNS[:1]}
+    newest = ColumnSet(20261121131716350, COLUMNS, 7)
+    assert parse_schema_history(text, path="h") == [newest, ColumnSet(0, COLUMNS[:1], 7)]
 
 
 def test_a_file_has_the_columns_of_the_version_that_its_commit_names_else_of_the_newest_before_it():
-    old, new = (Column(1, "a"),), (Column(1, "b"),)
-    history = ColumnHistory("t", new, ((0, old), (20260101000000000, new)), {"20260103000000000": 0})
+    old, new = ColumnSet(0, (Column(1, "a"),), 1), ColumnSet(20260101000000000, (Column(1, "b"),), 1)
+    history = ColumnHistory("t", new, (old, new), {"20260103000000000": 0})
     assert history.at("20251231235959999") == old
     assert history.at("20260101000000000") == history.at("20260102000000") == new
     assert history.at("20260103000000000") == old
-    assert ColumnHistory("t", new, ((20260101000000000, new),), {}).at("20251231000000000") is None
+    assert ColumnHistory("t", new, (new,), {}).at("20251231000000000") is None
 
 
 @pytest.mark.parametrize("cut", range(0, len(TEXT)))

@@ -83,6 +83,27 @@ def test_renamed_columns_read_as_apache_hudi_reads_them(load, name):
     assert rows_of(arrow_of(load(folder / "table"))) == expected["snapshot"]
 
 
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_columns_that_were_changed_on_request_are_read_and_written(door, load, tmp_path, kind):
+    path = str(tmp_path / "t")
+    rows = door.createDataFrame([("a", 1, 1.5, 1), ("b", 2, 2.5, 1)], "id string, n int, f double, ts long")
+    names = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+    how = {**names, "hoodie.datasource.write.precombine.field": "ts", "hoodie.datasource.write.table.type": kind}
+    rows.write.format("hoodie").options(**how).mode("append").save(path)
+    table = pyspark_hoodie.HoodieTable.for_path(door, path)
+    assert table.alter.rename_column("n", "m").instant
+    table.alter.drop_column("f")
+    table.alter.add_column("f", "string", after="id")
+    door.createDataFrame([("b", "new", 5, 2)], "id string, f string, m int, ts long").write.format("hoodie").options(
+        **how
+    ).mode("append").save(path)
+    assert load(path).columns[5:] == ["id", "f", "m", "ts"]
+    found = {row.id: (row.f, row.m) for row in load(path).select("id", "f", "m").collect()}
+    assert found == {"a": (None, 1), "b": ("new", 5)}
+    assert [row.id for row in load(path).where("m = 1").collect()] == ["a"]
+    assert load(path).where("f is null").count() == 1
+
+
 def test_columns_that_were_added_inside_a_struct_and_floats_that_widened_are_read_from_older_files(load, tmp_path):
     path = tmp_path / "t"
     table = hoodie.create_table(path, record_key="id")
