@@ -56,6 +56,7 @@ CORE = {
     "The timeline": ("Timeline", "Instant", "InstantRange", "FileSlice"),
     "Options as objects": ("WriteOperation", "QueryType", "TableType", "TableVersion", "MergeMode"),
     "Mergers": ("register_merger",),
+    "Indexes": ("TableIndex", "IndexInfo", "IndexCheck"),
     "Indexes of your own": ("register_index", "KeyIndex"),
     "Errors": (),
 }

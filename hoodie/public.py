@@ -25,6 +25,7 @@ from hoodie.errors import (
     TableNotFoundError,
     UnsupportedTableError,
 )
+from hoodie.maintenance.indexes import TableIndex
 from hoodie.maintenance.repairs import repair_properties
 from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, WriteOperation
 from hoodie.model.files import FileSlice
@@ -62,6 +63,7 @@ from hoodie.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
     from hoodie.maintenance.alter import TableAlteration
+    from hoodie.model.index_results import IndexCheck, IndexInfo
     from hoodie.read.scan import Scan
     from hoodie.read.where import Where
     from hoodie.services.job import ServicesJob
@@ -71,6 +73,7 @@ else:
     __getattr__ = late(
         __name__,
         {
+            **dict.fromkeys(("IndexCheck", "IndexInfo"), "hoodie.model.index_results"),
             "Scan": "hoodie.read.scan",
             "ServicesJob": "hoodie.services.job",
             "TableAlteration": "hoodie.maintenance.alter",
@@ -109,6 +112,8 @@ __all__ = [
     "HiveSyncResult",
     "HoodieError",
     "HoodieTable",
+    "IndexCheck",
+    "IndexInfo",
     "Instant",
     "InstantNotFoundError",
     "InstantRange",
@@ -139,6 +144,7 @@ __all__ = [
     "TableAlteration",
     "TableChangedError",
     "TableExistsError",
+    "TableIndex",
     "TableNotFoundError",
     "TableOptions",
     "TableType",

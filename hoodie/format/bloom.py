@@ -185,8 +185,9 @@ class HudiBloomFilter:
 
     @property
     def rate(self) -> float:
-        """How often it says yes to a key that it does not hold, by the bits that are set; of filters of one row."""
-        return float((_ONES[self.rows].sum() / self.bits) ** self.hashes)
+        """How often it says yes to a key that it does not hold, by the bits that are set."""
+        by_row = (_ONES[self.rows].sum(axis=1) / self.bits) ** self.hashes
+        return float(1 - np.prod(1 - by_row))
 
     def to_bytes(self) -> bytes:
         row_header = _ROW_HEADER.pack(_VERSION, self.hashes, _MURMUR, self.bits)

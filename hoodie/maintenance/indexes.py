@@ -1,19 +1,131 @@
-"""Indexes that are kept outside of a table, as methods."""
+"""Indexes of a table as methods: what there is, and how they are built, checked and dropped."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import hoodie.repair
 import hoodie.services
 from hoodie.maintenance.base import OpenTable
+from hoodie.options.values import OUTSIDE_INDEXES
+from hoodie.storage.refusals import plain_errors, said_plainly
 from hoodie.txn.heartbeat import changes_table
+from hoodie.view.context import TableContext
 
 if TYPE_CHECKING:
+    import hoodie.repair.index_check
+    import hoodie.services.index_build
+    import hoodie.services.index_look
     import hoodie.services.index_rebuild
+    from hoodie.model.index_results import IndexCheck, IndexInfo
+
+
+@dataclass(frozen=True)
+class TableIndex:
+    """One index of a table, by its name."""
+
+    name: str
+    _context: TableContext
+
+    def check(self) -> IndexCheck:
+        """Whether the index says what the files of the table do: all of it is read, and all footers or all record keys.
+
+        Returns:
+            What was looked up, and where the index says something else; it is true if it agrees.
+
+        Raises:
+            OptionError: the table has no such index, or it is no partition of the metadata table.
+
+        Example:
+            >>> assert table.index("record_index").check()
+        """
+        with plain_errors(self._context.storage.uri):
+            return hoodie.repair.index_check.check_index(self._context, self.name)
 
 
 class Indexes(OpenTable):
+    @said_plainly
+    def indexes(self) -> list[IndexInfo]:
+        """What finds the keys of upserts, and the partitions of the metadata table: state, size, coverage, age and use.
+
+        Returns:
+            First the index of keys, under its name in `hoodie.index.type`; then the partitions, those in the making last.
+
+        Example:
+            >>> for index in table.indexes():
+            ...     print(index)
+        """
+        return hoodie.services.index_look.describe_indexes(*self._at_work())
+
+    def index(self, name: str) -> TableIndex:
+        """One index of the table, to check it.
+
+        Args:
+            name: as `indexes()` has it.
+
+        Returns:
+            The index. Nothing is read.
+
+        Example:
+            >>> table.index("column_stats").check().problems
+        """
+        return TableIndex(name, self._at_work()[0])
+
+    @changes_table
+    def build_index(self, name: str, options: Mapping[str, str] | None = None) -> str | None:
+        """Build an index of an existing table, beside its writers. Writes of every process keep it up from then on.
+
+        Files are read without the lock; what is written meanwhile is read at the end, under it. Where the table has no metadata
+        table, that is made first, at a moment when no write is at work.
+
+        Args:
+            name: a partition of the metadata table: "files", "column_stats", "bloom_filters" or "record_index". The name of an index
+                outside of the table, such as "HBASE", means `rebuild_index`.
+            options: of the index, such as `hoodie.metadata.index.column.stats.column.list`.
+
+        Returns:
+            The instant of the action `indexing`; None where the index is there already, and for "files", which has none.
+
+        Raises:
+            OptionError: there is no such index, or the options say that it is dropped.
+            CommitConflictError: another process builds it, or cleans, rollbacks or, for the first index, writes were at work all the
+                time (`hoodie.metadata.index.check.timeout.seconds`).
+            UnsupportedTableError: a key stands in several file groups, so that there is no record index; or the table's version has
+                a metadata table that this release does not write.
+
+        Example:
+            >>> table.build_index("record_index")
+        """
+        at_work = self._at_work(options)
+        if name in OUTSIDE_INDEXES:
+            hoodie.services.index_rebuild.rebuild_index(*at_work)
+            return None
+        built: str | None = hoodie.services.index_build.build_index(at_work[0], name)
+        return built
+
+    @changes_table
+    def drop_index(self, name: str) -> bool:
+        """Drop a partition of the metadata table, or with "files" all of it. Writes whose options ask for it build it again.
+
+        A plan of Apache Hudi to build it goes, too.
+
+        Args:
+            name: as `indexes()` has it.
+
+        Returns:
+            Whether there was one.
+
+        Raises:
+            CommitConflictError: a process builds it right now.
+
+        Example:
+            >>> table.drop_index("bloom_filters")
+        """
+        dropped: bool = hoodie.services.index_build.drop_index(self._at_work()[0], name)
+        return dropped
+
     @changes_table
     def rebuild_index(self, options: Mapping[str, str] | None = None) -> int:
         """Put an entry of every row into the index that is kept outside of the table: HBASE, or one of your own.

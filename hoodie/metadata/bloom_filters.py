@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hoodie.format.base_file import read_footer
-from hoodie.metadata.footers import read_footers
+from hoodie.metadata.footers import of_footers
 from hoodie.metadata.keys import BLOOM_FILTERS, bloom_keys
 from hoodie.metadata.merging import merged
 from hoodie.metadata.partition import Scope, Shard, TableFiles, shards_of
@@ -53,10 +54,14 @@ class BloomFiltersPartition:
 
 def _of_files(scope: Scope, files: TableFiles) -> Iterator[tuple[str, bytes]]:
     """Path and record of the base files among these that have a filter."""
-    for (path, name), metadata in read_footers(scope.context.storage, files).items():
+
+    def record(path: str, name: str, metadata: pq.FileMetaData) -> tuple[str, bytes] | None:
         footer, written = read_footer(metadata, path=join(path, name)), parse_base_file(name)
-        if footer.bloom_base64 is not None and footer.bloom_type is not None and written is not None:
-            yield join(path, name), _record(scope, footer.bloom_type, written.instant, footer.bloom_base64)
+        if footer.bloom_base64 is None or footer.bloom_type is None or written is None:
+            return None
+        return join(path, name), _record(scope, footer.bloom_type, written.instant, footer.bloom_base64)
+
+    return filter(None, of_footers(scope, files, BLOOM_FILTERS, record))
 
 
 def _record(scope: Scope, kind: str, time: str, bloom: bytes, *, gone: bool = False) -> bytes:

@@ -14,11 +14,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
-from hoodie.metadata.footers import read_footers
+from hoodie.hfile.arrays import BINARY
+from hoodie.metadata.bounds import Bounds
+from hoodie.metadata.footers import of_footers, read_footers
 from hoodie.metadata.keys import COLUMN_STATS, stats_keys
 from hoodie.metadata.merging import merged
 from hoodie.metadata.partition import Scope, Shard, TableFiles, shards_of
@@ -27,8 +30,10 @@ from hoodie.metadata.records import encode_record
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.change import Change
 from hoodie.model.meta_fields import COMMIT_TIME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from hoodie.model.names import HOODIE, join
+from hoodie.model.names import HOODIE, folder_of, join, name_of
 from hoodie.options.view import ViewOptions
+from hoodie.storage.base import Storage
+from hoodie.view.context import TableContext
 from hoodie.view.schema import table_schema
 
 INDEX_DEFINITIONS = "hoodie.table.index.defs.path"
@@ -56,7 +61,7 @@ class ColumnStatsPartition:
         return options.column_stats
 
     def changed(self, scope: Scope, metadata: MetadataTable, change: Change) -> Iterable[Shard]:
-        columns = _columns(scope)
+        columns = columns_of(scope.context, scope.properties)
         keys, values = _of_files(scope, change.added, columns)
         for path, names in change.removed.items():
             for name in names:
@@ -65,9 +70,8 @@ class ColumnStatsPartition:
         return _shards(keys, values, len(metadata.slices_of(COLUMN_STATS)))
 
     def first(self, scope: Scope, files: TableFiles) -> tuple[int, Iterable[Shard]]:
-        columns = _columns(scope)
-        _define(scope, columns)
-        return _GROUPS, _shards(*_of_files(scope, files, columns), _GROUPS)
+        columns = columns_of(scope.context, scope.properties)
+        return _GROUPS, _first_shards(scope, columns, *_of_files(scope, files, columns))
 
     def properties(self, scope: Scope) -> Mapping[str, str]:
         return {INDEX_DEFINITIONS: scope.properties.get(INDEX_DEFINITIONS) or _DEFINITIONS}
@@ -76,16 +80,40 @@ class ColumnStatsPartition:
         return merged(metadata.layers_of(COLUMN_STATS, number), scope.schema, number, _flags)
 
 
+def footer_bounds(scope: Scope, paths: Sequence[str], columns: pa.Schema) -> Mapping[str, pa.Table]:
+    """What records of the footers of these base files would say, as `MetadataTable.column_stats` has it.
+
+    Raises:
+        CorruptFileError, FileNotFoundError: a file is damaged or gone.
+    """
+    files: dict[str, dict[str, int]] = {}
+    for path in paths:
+        files.setdefault(folder_of(path), {})[name_of(path)] = scope.context.storage.stat(path).size_bytes
+    footers = read_footers(scope.context.storage, files)
+    stats = [stats_of_footer(footers[folder_of(path), name_of(path)], columns.names) or {} for path in paths]
+    return {field.name: _bounds_in(scope, field, stats) for field in columns}
+
+
+def _bounds_in(scope: Scope, column: pa.Field[Any], stats: Sequence[Mapping[str, dict[str, Any]]]) -> pa.Table:
+    rows = np.array([number for number, each in enumerate(stats) if column.name in each], np.int64)
+    records = [_record("", column.name, **each[column.name]) for each in stats if column.name in each]
+    values = pa.array([encode_record(each, scope.schema) for each in records], BINARY)
+    bounds = Bounds(column.type, len(stats))
+    for part in decode_stats(values, scope.schema):
+        bounds.add(rows[part.rows], part.columns)
+    return bounds.table()
+
+
 def _of_files(scope: Scope, files: TableFiles, columns: Sequence[str]) -> tuple[list[str], list[bytes]]:
     """Keys and records of the base files among these. A loop over files and columns."""
-    keys: list[str] = []
-    values: list[bytes] = []
-    for (path, name), footer in read_footers(scope.context.storage, files).items():
-        stats = stats_of_footer(footer, columns)
-        if stats is not None:
-            keys += _keys(path, name, stats)
-            values += [encode_record(_record(name, column, **each), scope.schema) for column, each in stats.items()]
-    return keys, values
+
+    def records(path: str, name: str, footer: pq.FileMetaData) -> tuple[list[str], list[bytes]]:
+        stats = stats_of_footer(footer, columns) or {}
+        encoded = [encode_record(_record(name, column, **each), scope.schema) for column, each in stats.items()]
+        return _keys(path, name, stats), encoded
+
+    found = of_footers(scope, files, (COLUMN_STATS, *columns), records)
+    return [key for keys, _ in found for key in keys], [value for _, values in found for value in values]
 
 
 def stats_of_footer(footer: pq.FileMetaData, columns: Sequence[str]) -> dict[str, dict[str, Any]] | None:
@@ -207,6 +235,11 @@ def _shards(keys: list[str], values: list[bytes], groups: int) -> Iterator[Shard
     return shards_of(pa.array(keys, pa.string()), pa.array(values, pa.binary()), groups)
 
 
+def _first_shards(scope: Scope, columns: Sequence[str], keys: list[str], values: list[bytes]) -> Iterator[Shard]:
+    _define(scope, columns)
+    yield from _shards(keys, values, _GROUPS)
+
+
 def _flags(values: Any, schema: str) -> tuple[Any, Any]:
     """Of each record: whether it says that the file is gone, and whether it stands for itself."""
     deleted, tight = [False] * len(values), [False] * len(values)
@@ -221,15 +254,14 @@ def _flags(values: Any, schema: str) -> tuple[Any, Any]:
 # -- which columns -----------------------------------------------------------------------------------------------------
 
 
-def _columns(scope: Scope) -> Sequence[str]:
+def columns_of(context: TableContext, properties: Mapping[str, str]) -> Sequence[str]:
     """Those that the index has by its definition; without one, those of the option, or the first ones of the table."""
-    defined = (_definitions(scope).get(COLUMN_STATS) or {}).get("sourceFields")
+    defined = (_definitions(context.storage, properties).get(COLUMN_STATS) or {}).get("sourceFields")
     if defined:
         return tuple(map(str, defined))
-    always = _ALWAYS if scope.context.config.populate_meta_fields else ()
-    listed = scope.context.view_options.column_stats_columns
-    context = scope.context
-    schema = table_schema(context.active, context.active.load(), scope.properties)
+    always = _ALWAYS if context.config.populate_meta_fields else ()
+    listed = context.view_options.column_stats_columns
+    schema = table_schema(context.active, context.active.load(), properties)
     if schema is None:
         raise UnsupportedTableError("the table has no columns yet")
     first = [field.name for field in schema if field.name not in META_COLUMNS and _has_stats(field.type)]
@@ -242,18 +274,28 @@ def _has_stats(kind: pa.DataType) -> bool:
     return bool(is_number or types.is_string(kind) or types.is_large_string(kind) or types.is_temporal(kind))
 
 
-def _definitions(scope: Scope) -> dict[str, Any]:
-    path = scope.properties.get(INDEX_DEFINITIONS)
+def _definitions(storage: Storage, properties: Mapping[str, str]) -> dict[str, Any]:
+    path = properties.get(INDEX_DEFINITIONS)
     if not path:
         return {}
     try:
-        return dict(json.loads(scope.context.storage.read(path)).get("indexDefinitions") or {})
+        return dict(json.loads(storage.read(path)).get("indexDefinitions") or {})
     except FileNotFoundError:
         return {}
     except (ValueError, AttributeError, TypeError) as exc:
-        raise CorruptFileError(
-            f"{path} of table {scope.context.storage.uri} has no definitions of indexes: {exc}"
-        ) from exc
+        raise CorruptFileError(f"{path} of table {storage.uri} has no definitions of indexes: {exc}") from exc
+
+
+def forget_definition(storage: Storage, properties: Mapping[str, str], name: str) -> None:
+    """Of an index that is dropped: the next one of that name may have other columns."""
+    found = _definitions(storage, properties)
+    if found.pop(name, None) is not None:
+        _write_definitions(storage, properties, found)
+
+
+def _write_definitions(storage: Storage, properties: Mapping[str, str], found: Mapping[str, Any]) -> None:
+    path = properties.get(INDEX_DEFINITIONS) or _DEFINITIONS
+    storage.replace(path, json.dumps({"indexDefinitions": found}, indent=2).encode())
 
 
 def _define(scope: Scope, columns: Sequence[str]) -> None:
@@ -266,6 +308,5 @@ def _define(scope: Scope, columns: Sequence[str]) -> None:
         "indexOptions": {},
         "version": "V1",
     }
-    content = {"indexDefinitions": {**_definitions(scope), COLUMN_STATS: definition}}
-    path = scope.properties.get(INDEX_DEFINITIONS) or _DEFINITIONS
-    scope.context.storage.replace(path, json.dumps(content, indent=2).encode())
+    storage, properties = scope.context.storage, scope.properties
+    _write_definitions(storage, properties, {**_definitions(storage, properties), COLUMN_STATS: definition})

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from typing import Any
 
 import pyarrow.parquet as pq
 
 from hoodie.filegroup.slice_reader import open_base_file
+from hoodie.metadata.partition import Scope, TableFiles
 from hoodie.model.files import BaseFile
 from hoodie.model.names import parse_base_file
 from hoodie.storage.base import Storage
@@ -29,6 +31,26 @@ def read_footers(storage: Storage, files: Mapping[str, Mapping[str, int]]) -> Fo
 
     footers = storage.each(read, bases)
     return {(base.partition_path, base.name): footer for base, footer in zip(bases, footers, strict=True)}
+
+
+def of_footers(
+    scope: Scope, files: TableFiles, kind: Hashable, make: Callable[[str, str, pq.FileMetaData], Any]
+) -> list[Any]:
+    """What `make` gives for each Parquet file among these, of its partition path, its name and its footer. Footers that the scope
+    has seen for this kind of record are not read again.
+
+    Raises:
+        CorruptFileError, FileNotFoundError: a file is damaged or gone.
+    """
+    known = scope.known
+    fresh = {
+        path: {name: size for name, size in sizes.items() if (kind, path, name) not in known}
+        for path, sizes in files.items()
+    }
+    for (path, name), footer in read_footers(scope.context.storage, fresh).items():
+        known[kind, path, name] = make(path, name, footer)
+    places = ((kind, path, name) for path, sizes in files.items() for name in sizes)
+    return [known[place] for place in places if place in known]
 
 
 def _bases(files: Mapping[str, Mapping[str, int]]) -> Iterator[BaseFile]:

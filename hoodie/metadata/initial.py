@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count
+from typing import Any
 
 import pyarrow as pa
 
@@ -71,9 +73,10 @@ def build_partition(
     partition: KeptPartition,
     *,
     ignored: Collection[InstantTime] = (),
+    known: dict[Hashable, Any] | None = None,
 ) -> Mapping[str, str] | None:
     """Make one more partition of a metadata table, for the files that its partition `files` has; else as there. Gives what the
-    table's properties shall say of it besides; None where nothing was done.
+    table's properties shall say of it besides; None where nothing was done. `known`: as `Scope` has it.
 
     Raises:
         CorruptFileError, MissingFileError, UnsupportedTableError, FileNotFoundError: the metadata table cannot be kept up.
@@ -82,10 +85,11 @@ def build_partition(
     if _is_at_work(context, timeline, ignored):
         return None
     writer = MetadataWriter.open(context, config, timeline, [FilesPartition()], ignored)
-    groups, shards = partition.first(writer.scope, writer.table.sizes())
+    scope = replace(writer.scope, known={} if known is None else known)
+    groups, shards = partition.first(scope, writer.table.sizes())
     time = _instant(timeline, {each.time for each in writer.opened.own})
-    _lay_down(writer.opened.active, partition.name, time, groups, shards, writer.scope.schema)
-    return partition.properties(writer.scope)
+    _lay_down(writer.opened.active, partition.name, time, groups, list(shards), scope.schema)
+    return partition.properties(scope)
 
 
 def _is_at_work(context: TableContext, timeline: Timeline, ignored: Collection[InstantTime]) -> bool:

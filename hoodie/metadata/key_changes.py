@@ -7,7 +7,7 @@ and a clustering only places keys. A file that has neither new keys nor deletes,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,19 +36,23 @@ _KEY = pa.schema([pa.field(RECORD_KEY, pa.string())])
 _SAME_ROWS = (WriteOperation.COMPACT, WriteOperation.LOG_COMPACT)
 
 
-def stored_keys(context: TableContext, snapshot: Snapshot) -> KeyChanges:
-    """All keys of a snapshot, for a record index that is made."""
+def stored_keys(context: TableContext, snapshot: Snapshot, known: MutableMapping[Hashable, Any]) -> KeyChanges:
+    """All keys of a snapshot, for a record index that is made. `known`: those of file slices that were read already."""
     if snapshot.schema is None:
         return KeyChanges()
-    reader = _Reader(context, snapshot.schema, snapshot.timeline.visible())
     slices = snapshot.view.latest_slices()
-    found = context.storage.each(reader.keys_of, slices)
+    fresh = [each for each in slices if each not in known]
+    known.update(zip(fresh, keys_of_slices(context, snapshot, fresh), strict=True))
     return KeyChanges(
-        [
-            Placed(each.group.partition_path, each.group.file_id, each.base_instant, keys)
-            for each, keys in zip(slices, found, strict=True)
-        ]
+        [Placed(each.group.partition_path, each.group.file_id, each.base_instant, known[each]) for each in slices]
     )
+
+
+def keys_of_slices(context: TableContext, snapshot: Snapshot, slices: Sequence[FileSlice]) -> Sequence[Any]:
+    """The keys of the rows that live in each of these file slices."""
+    schema = pa.schema([]) if snapshot.schema is None else snapshot.schema
+    reader = _Reader(context, schema, snapshot.timeline.visible())
+    return context.storage.each(reader.keys_of, slices)
 
 
 def key_changes(context: TableContext, change: Change) -> KeyChanges:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
@@ -59,7 +59,7 @@ class KeysPartition:
         context = scope.context
         if context.cache.find(_TWICE, context.storage.identity):
             raise UnsupportedTableError(_ONE_PLACE)
-        keys = stored_keys(context, context.on_storage().snapshot())
+        keys = stored_keys(context, context.on_storage().snapshot(), scope.known)
         count, options = sum(len(each.keys) for each in keys.placed), context.view_options.record_index
         groups = group_count(
             count,
@@ -68,15 +68,19 @@ class KeysPartition:
             growth=options.growth,
             group_bytes=options.group_bytes,
         )
-        shards = list(key_shards(keys, groups, scope.schema, _zone(scope)))
-        _require_each_once(context, keys, shards)
-        return groups, shards
+        return groups, _first_shards(scope, keys, groups)
 
     def properties(self, scope: Scope) -> Mapping[str, str]:
         return {}
 
     def merged(self, scope: Scope, metadata: MetadataTable, number: int) -> Shard:
         return Shard(number, *merged_records(metadata.layers_of(self.name, number), scope.schema))
+
+
+def _first_shards(scope: Scope, keys: KeyChanges, groups: int) -> Iterator[Shard]:
+    shards = list(key_shards(keys, groups, scope.schema, _zone(scope)))
+    _require_each_once(scope.context, keys, shards)
+    yield from shards
 
 
 def _require_each_once(context: TableContext, changes: KeyChanges, shards: Iterable[Shard]) -> None:

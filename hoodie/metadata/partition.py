@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -46,6 +46,8 @@ class Scope:
     """Of the table, as they are now."""
     schema: str
     """Of the metadata table's records."""
+    known: dict[Hashable, Any] = field(default_factory=dict)
+    """What was read already of files that do not change, for who builds a partition in several steps."""
 
 
 TableFiles = Mapping[str, Mapping[str, int]]
@@ -71,7 +73,10 @@ class KeptPartition(Protocol):
         ...
 
     def first(self, scope: Scope, files: TableFiles) -> tuple[int, Iterable[Shard]]:
-        """How many file groups the partition gets where it is not there, and the records of all that the table has."""
+        """How many file groups the partition gets where it is not there, and the records of all that the table has.
+
+        Files are read at once, and `scope.known` keeps what they say. Records are made when they are asked for, under the lock.
+        """
         ...
 
     def properties(self, scope: Scope) -> Mapping[str, str]:

@@ -180,7 +180,7 @@ class MetadataWriter:
         """
         latest, own = self.latest_write(), self.opened.own
         since = [each for each in own.commits if each.time > self.pieces[FILES][0].base_instant]
-        settled = all(each.is_completed or each.time > latest for each in timeline)
+        settled = all(each.is_completed or each.time > latest or each.action is Action.INDEXING for each in timeline)
         is_free = settled and not own.pending(Action.LOGCOMPACTION)
         return bool(latest) and len(since) >= COMPACTED_AFTER and is_free
 

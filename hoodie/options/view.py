@@ -120,6 +120,9 @@ class ViewOptions:
     """Columns whose bounds are in it when it is built; unset: the first 32 whose types have bounds."""
     bloom_filters: bool | None = option("hoodie.metadata.index.bloom.filter.enable", boolean(), None)
     """Of a metadata table the partition of bloom filters, in the same way."""
+    index_wait_s: float = option("hoodie.metadata.index.check.timeout.seconds", whole(1), 60)
+    """Seconds that `build_index` waits for a moment without a clean, a rollback or a restore, and for the first index of a table also
+    without a write. Apache Hudi: 900."""
 
     @property
     def store(self) -> ViewStore:

@@ -207,7 +207,8 @@ def read_only(look: Look) -> Iterator[Hit]:
 def metadata_damage(look: Look) -> Iterator[Hit]:
     """A metadata table that says something else than the folders."""
     for each in look.repairs.of(RepairKind.METADATA_TABLE):
-        yield Hit(f"the metadata table is not to be trusted: {each.why}", each.path)
+        there = ", ".join(look.context.config.metadata_partitions)
+        yield Hit(f"the metadata table ({there}) is not to be trusted: {each.why}", each.path)
 
 
 def metadata_table(look: Look) -> Iterator[Hit]:

@@ -229,7 +229,8 @@ CHECKS: tuple[Check, ...] = (
         "metadata-damage",
         Level.DAMAGE,
         "the metadata table is behind, damaged or wrong, and Apache Hudi's readers list files by it",
-        "`hoodie repair {table} metadata-table --yes` drops it; Apache Hudi's next write builds it anew",
+        "`hoodie repair {table} metadata-table --yes` drops it, and `hoodie index build {table} NAME` builds it and each of its "
+        "indexes anew",
         check_files.metadata_damage,
     ),
     Check(

@@ -31,10 +31,11 @@ def _damage(context: TableContext, snapshot: Snapshot) -> str | None:
     found = next((f"{each}: {why}" for each in partitions if (why := table.problem_of(each)) is not None), None)
     if table.is_gone:
         return None
-    return found or (_difference(context, table, snapshot) if FILES in partitions else None)
+    return found or (difference(context, table, snapshot) if FILES in partitions else None)
 
 
-def _difference(context: TableContext, table: MetadataTable, snapshot: Snapshot) -> str | None:
+def difference(context: TableContext, table: MetadataTable, snapshot: Snapshot) -> str | None:
+    """What the partition `files` says otherwise than the folders; None where both agree."""
     try:
         there = _counted(snapshot.view.latest_slices())
     except MissingFileError:

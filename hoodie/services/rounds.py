@@ -25,6 +25,7 @@ from hoodie.services.acts import run_pending, schedule
 from hoodie.services.base import Service
 from hoodie.services.budget import Budget
 from hoodie.services.catalog import SERVICES
+from hoodie.services.index_build import end_dead_builds
 from hoodie.services.upkeep import UPKEEP, Upkeep
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.txn.gate import PATIENCE_S
@@ -60,7 +61,7 @@ class Rounds:
         """One round. Errors of its pieces are in the result; none is raised."""
         began, self._started, self._runs = datetime.now(UTC), self.clock(), []
         options = asked_for(options)
-        recovered = self._do(RECOVERY, partial(recover, context, SERVICES), only_if_done=True)
+        recovered = self._do(RECOVERY, partial(_recovered, context), only_if_done=True)
         unfinished = False
         if recovered.error is None:
             unfinished = self._parts(context, options)
@@ -177,3 +178,9 @@ def _waiting(active: ActiveTimeline) -> list[Instant]:
 def _message(error: Exception) -> str:
     text = str(error)
     return text if isinstance(error, HoodieError) and text else f"{type(error).__name__}: {text}".rstrip(": ")
+
+
+def _recovered(context: TableContext) -> Sequence[str]:
+    undone = recover(context, SERVICES)
+    end_dead_builds(context)
+    return undone

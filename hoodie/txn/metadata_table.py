@@ -14,6 +14,7 @@ from functools import partial
 from typing import NamedTuple
 
 from hoodie.format.properties import format_properties, parse_properties_file
+from hoodie.metadata.column_stats import forget_definition
 from hoodie.model.names import HOODIE, METADATA_TABLE, PROPERTIES, PROPERTIES_BACKUP
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.many import together
@@ -100,6 +101,20 @@ def drop_others(storage: Storage, found: MetadataState, kept: Collection[str]) -
         log.warning("dropped %s of the metadata table of %s, which are not kept up to date", dropped, storage.uri)
         return MetadataState(left, [info for info in found.left_behind if info not in others])
     return found
+
+
+def drop_partition(storage: Storage, partition: str) -> bool:
+    """Drop one partition; False where there was none. As `drop_metadata_table` drops all of it, under the table lock."""
+    properties, left_behind = look_at_metadata_table(storage)
+    lists = {key: properties[key].split(",") for key in (_KEYS, f"{_KEYS}.inflight") if properties.get(key)}
+    named = {key: [each for each in names if each != partition] for key, names in lists.items()}
+    folder = next((info for info in left_behind if info.is_folder and info.name == partition != HOODIE), None)
+    if named != lists:
+        _replace_properties(storage, {**properties, **{key: ",".join(names) for key, names in named.items()}})
+    forget_definition(storage, properties, partition)
+    if folder is not None:
+        storage.delete_folder(folder.path)
+    return named != lists or folder is not None
 
 
 def _replace_properties(storage: Storage, properties: Mapping[str, str]) -> None:

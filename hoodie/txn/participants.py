@@ -94,7 +94,7 @@ class KeptMetadataTable:
             try:
                 _keep_up(context, found, change, kept)
             except _FAULTS as exc:
-                _require_held(context)
+                require_held(context)
                 log.warning("the metadata table of %s is not kept up: %s", context.storage.uri, exc)
                 found = look_at_metadata_table(context.storage)
                 # What the others lack does no harm to `files`.
@@ -137,7 +137,7 @@ def _build(
         try:
             more = build_partition(context, config, each, ignored=ignored)
         except _FAULTS as exc:
-            _require_held(context)
+            require_held(context)
             log.warning("%s of the metadata table of %s was not built: %s", each.name, context.storage.uri, exc)
             continue
         if more is None:
@@ -151,7 +151,7 @@ def _kept(context: TableContext, properties: Mapping[str, str]) -> tuple[KeptPar
     return kept_of(finished_partitions(properties), context.view_options) if can_read(context.config) else ()
 
 
-def _require_held(context: TableContext) -> None:
+def require_held(context: TableContext) -> None:
     """Who has lost the lock may have met another writer's files, and leaves the metadata table to that."""
     if not context.lock.is_held():
         raise LockError(

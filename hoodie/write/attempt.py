@@ -27,6 +27,7 @@ from hoodie.model.columns import Column
 from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, TableType, UpdateStrategy, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice, LogFile
+from hoodie.model.index_results import format_ways
 from hoodie.model.instant import InstantTime
 from hoodie.model.nested import column_paths
 from hoodie.model.payloads import CommitMetadata, WriteStat
@@ -251,6 +252,7 @@ class Attempt:
             table_name=context.config.name,
             extra={
                 **options.commit_entries,
+                **format_ways({} if self.located is None else self.located.ways(plan)),
                 **(format_batch(options.stream) if options.stream else {}),
                 **(format_absent_in(plan.absent_in) if self._rules.deletes and not self._replaces else {}),
             },

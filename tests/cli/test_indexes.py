@@ -1,5 +1,6 @@
-"""`hoodie index rebuild`, as the warning about an index that may lack entries names it."""
+"""`hoodie index`: the indexes of a table, and the rebuild that the warning about an index that may lack entries names."""
 
+import json
 import logging
 import re
 import shlex
@@ -27,3 +28,29 @@ def test_there_is_nothing_to_rebuild_where_keys_are_in_the_files(tmp_path, capsy
     hoodie.create_table(tmp_path / "t", record_key="id")
     assert main(["index", "rebuild", str(tmp_path / "t")]) == FAILED
     assert "no index that is kept outside" in capsys.readouterr().err
+
+
+def test_indexes_are_built_listed_checked_and_dropped(tmp_path, capsys):
+    path = str(tmp_path / "t")
+    hoodie.create_table(path, record_key="id").upsert([{"id": "a", "n": 1}, {"id": "b", "n": 2}])
+
+    def said(*words):
+        status = main(["index", *words])
+        return status, capsys.readouterr().out
+
+    assert said("list", path) == (DONE, "BLOOM: ready\n")
+    assert said("check", path) == (DONE, "there is no metadata table\n")
+    built = json.loads(said("build", path, "column_stats", "--json")[1])
+    assert built["built"]
+    assert said("build", path, "column_stats") == (DONE, "column_stats is there already\n")
+    listed = {each["name"]: each for each in json.loads(said("list", path, "--json")[1])["indexes"]}
+    assert set(listed) == {"BLOOM", "column_stats", "files"}
+    assert (listed["column_stats"]["covered"], listed["column_stats"]["files"]) == (1, 1)
+    assert said("check", path)[1].splitlines()[0] == "column_stats: agrees with the files; 1 looked up"
+    assert said("drop", path, "files") == (DONE, "would drop files; --yes does it\n")
+    for data in (tmp_path / "t").glob("*.parquet"):
+        data.unlink()
+    status, out = said("check", path, "files", "--json")
+    assert (status, json.loads(out)["checks"][0]["checked"]) == (FAILED, 0)
+    assert said("drop", path, "files", "--yes") == (DONE, "dropped files\n")
+    assert said("drop", path, "files", "--yes") == (DONE, "there is no index files\n")

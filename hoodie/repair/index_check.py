@@ -1,0 +1,158 @@
+"""Whether a partition of the metadata table says what the files of the table do. All of it is read, and all of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+
+from hoodie.errors import CorruptFileError, MissingFileError, OptionError
+from hoodie.format.base_file import read_footer
+from hoodie.metadata.column_stats import columns_of, footer_bounds
+from hoodie.metadata.footers import read_footers
+from hoodie.metadata.key_changes import keys_of_slices
+from hoodie.metadata.keys import COLUMN_STATS, FILES, PARTITIONS, RECORD_INDEX
+from hoodie.metadata.partition import Scope
+from hoodie.metadata.record_index import merged_records
+from hoodie.metadata.table import MetadataTable, can_read, finished_partitions
+from hoodie.model.files import FileSlice
+from hoodie.model.index_results import IndexCheck
+from hoodie.model.names import folder_of, name_of
+from hoodie.options.table import TableConfig
+from hoodie.repair.metadata_damage import difference
+from hoodie.view.context import Snapshot, TableContext, load_config
+
+pc: Any = pyarrow.compute
+_SHOWN = 5
+_AT_ONCE = 200
+"""Files whose bounds, filters or keys are in memory at once."""
+_TRIES = 3
+
+
+def check_index(context: TableContext, name: str) -> IndexCheck:
+    """Look everything up in a partition of the metadata table that is stored, on the newest snapshot.
+
+    Raises:
+        OptionError: the table has no such partition, or it is none that this release reads.
+    """
+    context = context.on_storage()
+    config = load_config(context.storage)
+    if name not in finished_partitions(config.raw) or name not in PARTITIONS or not can_read(config):
+        there = sorted(set(PARTITIONS) & finished_partitions(config.raw)) if can_read(config) else []
+        raise OptionError(
+            f"table {context.storage.uri} has no index {name!r} that can be checked; those are: {', '.join(there) or 'none'}"
+        )
+    for remaining in range(_TRIES - 1, -1, -1):
+        snapshot = context.snapshot()
+        try:
+            found = _Check(context, config, name, snapshot).run()
+        except (CorruptFileError, MissingFileError, FileNotFoundError) as exc:
+            found = IndexCheck(name, 0, problems=(str(exc),))
+        # A writer may have gone on meanwhile, which deletes files.
+        if found or not remaining or context.active.load() == snapshot.timeline:
+            return found
+    raise AssertionError("unreachable")
+
+
+@dataclass(frozen=True)
+class _Check:
+    context: TableContext
+    config: TableConfig
+    name: str
+    snapshot: Snapshot
+
+    def run(self) -> IndexCheck:
+        context, name = self.context, self.name
+        table = MetadataTable.open(context.storage, self.config, self.snapshot.timeline, context.cache)
+        why = table.problem_of(name)
+        if why is not None:
+            return IndexCheck(name, 0, problems=(why,))
+        slices = self.snapshot.view.latest_slices()
+        if name == FILES:
+            wrong = difference(context, table, self.snapshot)
+            return IndexCheck(name, len(slices), problems=() if wrong is None else (wrong,))
+        if name == RECORD_INDEX:
+            return self._keys(table, slices)
+        look = self._stats if name == COLUMN_STATS else self._blooms
+        paths = [each.base.path for each in slices if each.base is not None]
+        found = [look(table, part) for part in _parts(paths)]
+        problems = [each for part in found for each in part.problems]
+        return IndexCheck(name, len(paths), sum(part.missing for part in found), problems=tuple(problems[:_SHOWN]))
+
+    def _stats(self, table: MetadataTable, paths: Sequence[str]) -> IndexCheck:
+        columns = set(columns_of(self.context, self.config.raw))
+        schema = pa.schema([field for field in self.snapshot.schema or () if field.name in columns])
+        scope = Scope(self.context, self.config.raw, table.schema_of(FILES))
+        stored, footers = table.column_stats(paths, schema), footer_bounds(scope, paths, schema)
+        if stored is None:
+            return IndexCheck(self.name, 0, problems=(table.reasons[self.name],))
+        problems, unknown = [], pa.array([False] * len(paths))
+        for field in schema:
+            mine, theirs = stored[field.name], footers[field.name]
+            known = mine["values"].combine_chunks().is_valid()
+            unknown = pc.or_(unknown, pc.and_(pc.invert(known), theirs["values"].combine_chunks().is_valid()))
+            for row in pc.indices_nonzero(pc.and_(known, _contradicts(mine, theirs))).to_pylist():
+                says, does = (each.slice(row, 1).to_pylist()[0] for each in (mine, theirs))
+                problems.append(f"column {field.name!r} of {paths[row]}: {says}, and its footer has {does}")
+        return IndexCheck(self.name, len(paths), pc.sum(unknown).as_py() or 0, problems=tuple(problems))
+
+    def _blooms(self, table: MetadataTable, paths: Sequence[str]) -> IndexCheck:
+        stored = table.bloom_filters(paths)
+        if stored is None:
+            return IndexCheck(self.name, 0, problems=(table.reasons[self.name],))
+        files: dict[str, dict[str, int]] = {}
+        for path in paths:
+            files.setdefault(folder_of(path), {})[name_of(path)] = self.context.storage.stat(path).size_bytes
+        footers = read_footers(self.context.storage, files)
+        problems, missing = [], 0
+        for path in paths:
+            mine, own = stored.get(path), read_footer(footers[folder_of(path), name_of(path)], path=path).bloom()
+            missing += mine is None and own is not None
+            if mine is not None and (own is None or mine.to_bytes() != own.to_bytes()):
+                problems.append(f"the filter of {path} is not the one in its footer")
+        return IndexCheck(self.name, len(paths), missing, problems=tuple(problems))
+
+    def _keys(self, table: MetadataTable, slices: Sequence[FileSlice]) -> IndexCheck:
+        count, missing, problems = 0, 0, []
+        for part in _parts(slices):
+            for each, keys in zip(part, keys_of_slices(self.context, self.snapshot, part), strict=True):
+                places = table.locations(keys)
+                if places is None:
+                    return IndexCheck(self.name, count, problems=(table.reasons[self.name],))
+                count += len(keys)
+                absent = places["file_id"].combine_chunks().is_null()
+                is_there = pc.and_(
+                    pc.equal(places["partition_path"], each.group.partition_path),
+                    pc.equal(places["file_id"], each.group.file_id),
+                )
+                lacks, wrong = pc.sum(absent).as_py() or 0, pc.sum(pc.invert(is_there)).as_py() or 0
+                missing += lacks
+                if lacks or wrong:
+                    problems.append(
+                        f"of {len(keys):,} keys in file group {each.group.file_id} of partition {each.group.partition_path!r} "
+                        f"{lacks:,} are not in it, and {wrong:,} with another place"
+                    )
+        groups = len(table.slices_of(self.name))
+        schema = table.schema_of(FILES)
+        records = sum(len(merged_records(table.layers_of(self.name, number), schema)[0]) for number in range(groups))
+        surplus = max(records + missing - count, 0)
+        return IndexCheck(self.name, count, missing, surplus, tuple(problems[:_SHOWN]))
+
+
+def _contradicts(mine: pa.Table, footer: pa.Table) -> Any:
+    """Which rows leave values out that are in the file, or count others. A bound that is not known contradicts nothing."""
+    low, high = (pc.less(footer["low"], mine["low"]), pc.greater(footer["high"], mine["high"]))
+    counts = [pc.not_equal(mine[name], footer[name]) for name in ("nulls", "values")]
+    found = low.combine_chunks().fill_null(False)
+    for each in (high, *counts):
+        found = pc.or_(found, each.combine_chunks().fill_null(False))
+    return found
+
+
+def _parts(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    rest = iter(items)
+    return iter(lambda: list(islice(rest, _AT_ONCE)), [])
