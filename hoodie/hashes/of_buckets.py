@@ -41,9 +41,10 @@ _Combine = Callable[[Sequence[pa.Array]], np.ndarray]
 """The values of keys, a column for each place, null where a value is -> uint32 for each key."""
 
 
-def bucket_numbers(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str], count: int) -> np.ndarray:
-    """int32 for each key: its bucket, from 0 to `count` - 1. `fields` are the table's hash fields."""
-    result: np.ndarray = ((bucket_hashes(keys, fields) & _POSITIVE) % np.uint32(count)).astype(np.int32)
+def bucket_numbers(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str], count: int | np.ndarray) -> np.ndarray:
+    """int32 for each key: its bucket, from 0 to `count` - 1. `fields` are the table's hash fields; `count` may differ by key."""
+    counts = np.asarray(count, np.uint32)
+    result: np.ndarray = ((bucket_hashes(keys, fields) & _POSITIVE) % counts).astype(np.int32)
     return result
 
 

@@ -53,7 +53,7 @@ def run_buckets(storage: Storage, task: BucketTask) -> list[BucketRows]:
     """The rows of the chunk by partition and bucket; row numbers ascend in each."""
     keys = load_chunk(storage, task.chunk).column(RECORD_KEY)
     lengths = [span.length for span in task.chunk.ranges]
-    buckets, count = _on_rings(task, keys, lengths) if task.rings else _by_count(task, keys)
+    buckets, count = _on_rings(task, keys, lengths) if task.rings else _by_count(task, keys, lengths)
     spans = np.repeat(np.arange(len(lengths)), lengths)
     codes = spans * count + buckets
     order = np.argsort(codes, kind="stable").astype(np.int32)
@@ -71,9 +71,13 @@ def run_buckets(storage: Storage, task: BucketTask) -> list[BucketRows]:
     return found
 
 
-def _by_count(task: BucketTask, keys: pa.ChunkedArray) -> tuple[np.ndarray, int]:
-    """The bucket of each row, and how many there are."""
-    return bucket_numbers(keys, task.layout.fields, task.layout.count), task.layout.count
+def _by_count(task: BucketTask, keys: pa.ChunkedArray, lengths: Sequence[int]) -> tuple[np.ndarray, int]:
+    """The bucket of each row, and how many there are at most in a partition."""
+    layout = task.layout
+    if layout.rules is None:
+        return bucket_numbers(keys, layout.fields, layout.count), layout.count
+    counts = np.array([layout.count_in(span.partition_path) for span in task.chunk.ranges], np.uint32)
+    return bucket_numbers(keys, layout.fields, np.repeat(counts, lengths)), int(counts.max())
 
 
 def _on_rings(task: BucketTask, keys: pa.ChunkedArray, lengths: Sequence[int]) -> tuple[np.ndarray, int]:
@@ -98,9 +102,10 @@ def slices_by_bucket(
         where = (
             f"file group {file_slice.group.file_id} in partition {file_slice.group.partition_path!r} of table {table}"
         )
-        if bucket is None or bucket >= layout.count:
+        count = layout.count_in(file_slice.group.partition_path)
+        if bucket is None or bucket >= count:
             raise UnsupportedTableError(
-                f"{where} is none of its {layout.count} buckets: another writer wrote it without the bucket index, or with "
+                f"{where} is none of its {count} buckets: another writer wrote it without the bucket index, or with "
                 "another number of buckets. This release does not write such a table; load its rows into a new one"
             )
         other = found.setdefault((file_slice.group.partition_path, bucket), file_slice)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hoodie.model.bucket_rules import BucketRules
 from hoodie.model.instant import InstantTime
 from hoodie.model.names import join
 from hoodie.model.once import once
@@ -41,6 +42,18 @@ class BucketLayout:
     fields: tuple[str, ...]
     """Record key columns whose values are hashed."""
     engine: BucketEngine = BucketEngine.SIMPLE
+    rules: BucketRules | None = None
+    """Other numbers of simple buckets in some partitions."""
+
+    def count_in(self, partition_path: str) -> int:
+        """Simple buckets of a partition."""
+        return (None if self.rules is None else self.rules.count_of(partition_path)) or self.count
+
+    def holds_against(self, now: BucketLayout | None) -> bool:
+        """Whether properties that say `now` still say this. Rules change without them."""
+        if self.rules is None or now is None:
+            return now == self
+        return (now.fields, now.engine) == (self.fields, self.engine)
 
 
 class RingNode(NamedTuple):

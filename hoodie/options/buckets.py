@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hoodie.errors import OptionError
+from hoodie.model.bucket_rules import BucketRules
 from hoodie.model.buckets import BucketEngine, BucketLayout
 from hoodie.model.enums import TableType
 from hoodie.options.table_options import TableOptions
@@ -16,6 +17,8 @@ from hoodie.options.values import IndexType
 COUNT = "hoodie.python.bucket.count"
 FIELDS = "hoodie.python.bucket.hash.fields"
 ENGINE = "hoodie.python.bucket.engine"
+RULES = "hoodie.python.bucket.partition.expressions"
+"""Those that the table was made with; files say which ones hold now (`format/bucket_rules.py`)."""
 DEFAULT_COUNT = 256
 """Apache Hudi's."""
 _MAX_DIGITS = 8
@@ -26,6 +29,7 @@ def asked_layout(
     count: int | None,
     fields: tuple[str, ...] | None,
     engine: BucketEngine | None,
+    rules: BucketRules | None = None,
     *,
     record_key: tuple[str, ...],
     table_type: TableType,
@@ -42,6 +46,11 @@ def asked_layout(
             f"table {table!r} is copy-on-write, and hoodie.index.bucket.engine=CONSISTENT_HASHING is for merge-on-read tables, as in "
             "Apache Hudi: take SIMPLE, or create a merge-on-read table"
         )
+    if engine is BucketEngine.CONSISTENT_HASHING and rules is not None:
+        raise OptionError(
+            f"table {table!r}: hoodie.bucket.index.partition.expressions is for hoodie.index.bucket.engine=SIMPLE, as in Apache Hudi; "
+            "drop one of the two"
+        )
     if not record_key:
         raise OptionError(
             f"table {table!r} has no record key columns, which index type BUCKET hashes: choose another index"
@@ -52,7 +61,7 @@ def asked_layout(
                 f"hoodie.bucket.index.hash.field names {name!r}, which is not a record key column of table {table!r}: "
                 f"take some of {','.join(record_key)!r}, or drop the option to take all"
             )
-    return BucketLayout(count or DEFAULT_COUNT, fields or record_key, engine)
+    return BucketLayout(count or DEFAULT_COUNT, fields or record_key, engine, rules)
 
 
 def layout_properties(layout: BucketLayout | None) -> dict[str, str]:
@@ -60,7 +69,8 @@ def layout_properties(layout: BucketLayout | None) -> dict[str, str]:
     if layout is None:
         return {}
     engine = {} if layout.engine is BucketEngine.SIMPLE else {ENGINE: layout.engine.value}
-    return {COUNT: str(layout.count), FIELDS: ",".join(layout.fields), **engine}
+    rules = {} if layout.rules is None else {RULES: layout.rules.expressions}
+    return {COUNT: str(layout.count), FIELDS: ",".join(layout.fields), **engine, **rules}
 
 
 def parse_layout(properties: Mapping[str, str], record_key: tuple[str, ...]) -> BucketLayout | None:
@@ -78,7 +88,13 @@ def parse_layout(properties: Mapping[str, str], record_key: tuple[str, ...]) -> 
     engine = properties.get(ENGINE, "").strip() or BucketEngine.SIMPLE
     if engine not in set(BucketEngine):
         raise ValueError(f"{ENGINE}={engine[:40]!r} is a bucket index that this release does not know")
-    return BucketLayout(int(text), fields or record_key, BucketEngine(engine))
+    expressions = properties.get(RULES, "").strip()
+    rules = BucketRules(expressions) if expressions else None
+    try:
+        _ = None if rules is None else rules.parsed
+    except ValueError as error:
+        raise ValueError(f"{RULES}: {error}") from None
+    return BucketLayout(int(text), fields or record_key, BucketEngine(engine), rules)
 
 
 def compared(layout: BucketLayout | None, requested: TableOptions) -> list[tuple[str, object, object]]:
@@ -87,7 +103,7 @@ def compared(layout: BucketLayout | None, requested: TableOptions) -> list[tuple
         return []
     by_bucket = requested.index in (None, IndexType.BUCKET)
     # On rings the number is that of new partitions, and each writer of Apache Hudi brings its own.
-    count = requested.bucket_count if layout.engine is BucketEngine.SIMPLE else None
+    count = requested.bucket_count if layout.engine is BucketEngine.SIMPLE and layout.rules is None else None
     return [
         ("index type", IndexType.BUCKET, requested.index),
         ("bucket engine", layout.engine, requested.bucket_engine if by_bucket else None),

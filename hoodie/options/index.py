@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from hoodie.model.bucket_rules import RULE_TYPE, BucketRules
 from hoodie.model.buckets import BucketEngine
 from hoodie.options.hbase import HBaseOptions
-from hoodie.options.option import Keys, combined, fixed, group, key, option, shared
-from hoodie.options.values import IndexType, boolean, fields, fraction, index_class, one_of, whole
+from hoodie.options.option import Keys, combined, group, key, option, shared
+from hoodie.options.values import IndexType, Kind, boolean, fields, fraction, index_class, one_of, whole
 
 INDEX_TYPE = key(
     "hoodie.index.type",
@@ -26,13 +27,27 @@ has the keys in HBase, by the options and in the layout of Apache Hudi 0.x (docs
 names its file group. BUCKET and those of the whole table are chosen when the table is created (or written first), and later writes
 need no option. For a table that Apache Hudi made, each write says it."""
 BUCKET_ENGINE = key("hoodie.index.bucket.engine", one_of(BucketEngine), "SIMPLE")
-"""With index type BUCKET: SIMPLE has the same number of buckets in every partition, for good. CONSISTENT_HASHING begins with that
-number, and clusterings split and merge buckets; merge-on-read tables only. Chosen when the table is created, or written first."""
+"""With index type BUCKET: SIMPLE has a number of buckets that stays, the same in every partition unless
+`hoodie.bucket.index.partition.expressions` says others. CONSISTENT_HASHING begins with that number, and clusterings split and
+merge buckets; merge-on-read tables only. Chosen when the table is created, or written first."""
 BUCKET_COUNT = key("hoodie.bucket.index.num.buckets", whole(1), None)
 """With index type BUCKET: file groups of a partition; it cannot be changed later. With CONSISTENT_HASHING: those that a new
 partition begins with. Unset: 256 in a new table (Apache Hudi's default), in one that Apache Hudi wrote as its files say."""
 BUCKET_FIELDS = key("hoodie.bucket.index.hash.field", fields(), None)
 """With index type BUCKET: record key columns whose values are hashed. Unset: all of them."""
+
+
+def _rules(text: str) -> BucketRules | None:
+    rules = BucketRules(text) if text else None
+    _ = None if rules is None else rules.parsed
+    return rules
+
+
+BUCKET_RULES = key(
+    "hoodie.bucket.index.partition.expressions", Kind("EXPRESSION,NUMBER;EXPRESSION,NUMBER;…", _rules), None
+)
+"""With index type BUCKET and engine SIMPLE: other numbers of buckets in partitions in whose path a regular expression is found; the
+first one counts. Chosen when the table is created, or written first."""
 
 
 INDEX_CLASS = key("hoodie.index.class", index_class(), None)
@@ -52,6 +67,7 @@ class IndexOptions:
     bucket_engine: BucketEngine | None = None
     bucket_count: int | None = None
     bucket_fields: tuple[str, ...] | None = None
+    bucket_rules: BucketRules | None = None
     bloom_fpp: float = option("hoodie.index.bloom.fpp", fraction(), 1e-6)
     """False positive rate of the bloom filters in base files (Apache Hudi's default: 1e-9, half as much again in size and
     time)."""
@@ -83,10 +99,6 @@ class IndexOptions:
         BUCKET_ENGINE,
         BUCKET_COUNT,
         BUCKET_FIELDS,
-        fixed(
-            "hoodie.bucket.index.partition.expressions",
-            "",
-            "every partition has the same number of buckets",
-            "With index type BUCKET: numbers of buckets by partition.",
-        ),
+        BUCKET_RULES,
+        key("hoodie.bucket.index.partition.rule.type", one_of((RULE_TYPE,)), RULE_TYPE, "What such expressions are."),
     )

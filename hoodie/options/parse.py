@@ -13,7 +13,15 @@ from hoodie.model.plans import DeleteMarker
 from hoodie.options.given import NOTHING, READS, VIEWS, WRITES, Given, GivenOptions, Layers
 from hoodie.options.hbase import HBaseOptions
 from hoodie.options.hive import not_registered
-from hoodie.options.index import BUCKET_COUNT, BUCKET_ENGINE, BUCKET_FIELDS, INDEX_CLASS, INDEX_TYPE, IndexOptions
+from hoodie.options.index import (
+    BUCKET_COUNT,
+    BUCKET_ENGINE,
+    BUCKET_FIELDS,
+    BUCKET_RULES,
+    INDEX_CLASS,
+    INDEX_TYPE,
+    IndexOptions,
+)
 from hoodie.options.merging import DELETING_PAYLOAD, PAYLOADS, special_payload
 from hoodie.options.moments import parse_begin_option, parse_instant_option
 from hoodie.options.option import Key, key_of
@@ -53,6 +61,7 @@ def _table(given: GivenOptions) -> TableOptions:
         bucket_engine=given.get(BUCKET_ENGINE),
         bucket_count=given.get(BUCKET_COUNT),
         bucket_fields=given.get(BUCKET_FIELDS),
+        bucket_rules=given.get(BUCKET_RULES),
         timebased={key.name: value for key in TIMEBASED if (value := given.get(key)) is not None} or None,
     )
 
@@ -113,6 +122,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         bucket_engine=given_options.get(BUCKET_ENGINE),
         bucket_count=given_options.get(BUCKET_COUNT),
         bucket_fields=given_options.get(BUCKET_FIELDS),
+        bucket_rules=given_options.get(BUCKET_RULES),
     )
     write = given.make(
         WriteOptions,

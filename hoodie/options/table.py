@@ -241,6 +241,7 @@ def table_properties(options: TableOptions) -> dict[str, str]:
             options.bucket_count,
             options.bucket_fields,
             options.bucket_engine,
+            options.bucket_rules,
             record_key=keys,
             table_type=options.table_type or TableType.COPY_ON_WRITE,
             table=options.name,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dataclasses import fields as fields_of
 from typing import ClassVar
 
+from hoodie.model.bucket_rules import BucketRules
 from hoodie.model.buckets import BucketEngine
 from hoodie.model.enums import MergeMode, TableType, TableVersion
 from hoodie.model.plans import DeleteMarker
@@ -173,6 +174,7 @@ class TableOptions:
     """Which one it is, of indexes that are kept outside of the table."""
     bucket_count: int | None = None
     bucket_fields: tuple[str, ...] | None = None
+    bucket_rules: BucketRules | None = None
     timebased: Mapping[str, str] | None = listed(*TIMEBASED)
     """Options of the timestamp key generator by their newer names."""
     timestamps_as_text: bool | None = remembered(key(TIMESTAMPS_AS_TEXT, boolean(), None))

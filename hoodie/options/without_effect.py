@@ -144,7 +144,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "hoodie.datasource.read.table.valued.",
     ),
     "compacted and clustered rows are in no incremental answer": ("hoodie.datasource.read.incr.skip_",),
-    "every partition has the same number of buckets, and it stays": ("hoodie.bucket.index.", "hoodie.storage.layout."),
+    "the numbers of simple buckets stay as they are": ("hoodie.bucket.index.", "hoodie.storage.layout."),
     "it counts only where a switch beside it is on": (
         *("hoodie.bootstrap.", "hoodie.errortable.", "hoodie.metrics", "hoodie.metaserver.", "hoodie.metastore."),
         *("hoodie.table.service.manager.", "hoodie.write.commit.callback.", "hoodie.precommit.validators."),

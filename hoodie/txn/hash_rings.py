@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from hoodie.errors import CommitConflictError
+from hoodie.format.bucket_rules import CONFIGS, rules_path
 from hoodie.format.hash_ring import format_ring, parse_change, renewed_ring
 from hoodie.index.rings import is_spent, ring_path, rings_of
 from hoodie.model.buckets import RING_FILE, RING_MARK, RINGS, BucketEngine, HashRing, RingChange, changed_ring
 from hoodie.model.change import Change
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.instant import InstantTime
-from hoodie.model.names import parse_base_file
+from hoodie.model.names import join, parse_base_file
 from hoodie.storage.base import Storage
 from hoodie.view.context import TableContext
 
@@ -42,11 +43,15 @@ class KeptRings:
 
 
 def _forget(storage: Storage, instants: Iterable[str]) -> None:
-    """Apache Hudi would go by the rings of an instant that was undone, and by their marks."""
+    """Apache Hudi would go by the rings of an instant that was undone, and by their marks; and so would all by its bucket rules."""
     names = {f"{instant}{suffix}" for instant in instants for suffix in (RING_FILE, RING_MARK)}
     for info in storage.list(RINGS, recursive=True):
         if info.name in names:
             storage.delete(info.path)
+    for path in {rules_path(InstantTime(instant)) for instant in instants} & {
+        join(CONFIGS, each) for each in storage.names(CONFIGS)
+    }:
+        storage.delete(path)
 
 
 def _rings_after(context: TableContext, change: Change) -> Iterator[HashRing]:

@@ -28,6 +28,7 @@ from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, Corrup
 from hoodie.format.column_ids import with_docs
 from hoodie.format.commit_avro import decode_commit_file
 from hoodie.format.internal_schema import LATEST_SCHEMA, encode_internal_schema
+from hoodie.index.bucket_rules import ruled
 from hoodie.keygen.unstored import unstored_of
 from hoodie.model.change import change_of_commit
 from hoodie.model.columns import ColumnHistory
@@ -585,9 +586,13 @@ def _require_same_table(context: TableContext, *, places_rows: bool) -> TableCon
     """
     now = load_config(context.storage)
     require_same_table(context.config, now)
-    if places_rows and now.buckets != context.config.buckets:
+    mine = context.config.buckets
+    is_same = now.buckets is None if mine is None else mine.holds_against(now.buckets)
+    if is_same and mine is not None and mine.rules is not None and places_rows:
+        is_same = ruled(context.storage, context.active.load(), mine) == mine
+    if places_rows and not is_same:
         raise CommitConflictError(
-            f"table {context.storage.uri} was given the bucket index by another writer while this one was at work; nothing was "
-            "written, run the write again"
+            f"table {context.storage.uri} was given the bucket index, or other numbers of buckets, by another writer while this one "
+            "was at work; nothing was written, run the write again"
         )
     return now

@@ -11,6 +11,7 @@ import pyarrow as pa
 from hoodie.errors import KeyFieldError, OptionError, TableExistsError, UnsupportedTableError
 from hoodie.format.avro_schema import avro_from_arrow
 from hoodie.format.properties import format_properties
+from hoodie.index.bucket_rules import keep_rules
 from hoodie.keygen.generator import key_generator
 from hoodie.model.commands import hoodie_command
 from hoodie.model.names import PROPERTIES, name_of
@@ -76,6 +77,8 @@ def create_at(storage: Storage, table_options: TableOptions, *, schema: pa.Schem
         raise TableExistsError(
             f"there is a table at {storage.uri} already; open it with hoodie.open_table, or choose another path"
         ) from exc
+    if config.buckets is not None:
+        keep_rules(storage, config.buckets)
 
 
 def _refuse_lost_table(storage: Storage) -> None:

@@ -16,9 +16,11 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from hoodie.errors import CommitConflictError, OptionError, UnsupportedTableError
+from hoodie.format.bucket_rules import RULES
 from hoodie.format.properties import format_properties, parse_properties_file
 from hoodie.hashes.of_buckets import bucket_of_file_id
 from hoodie.index.bucket import Evidence, evidence_of, hash_field_choices, looks_bucketed
+from hoodie.index.bucket_rules import keep_rules, ruled
 from hoodie.keygen.unstored import unstored_of
 from hoodie.model.buckets import BUCKET_INDEX, RINGS, BucketEngine, BucketLayout
 from hoodie.model.files import FileSlice
@@ -35,15 +37,12 @@ from hoodie.txn.same_table import require_same_table
 from hoodie.view.context import Snapshot, TableContext, load_config
 from hoodie.view.view import FileSystemView
 from hoodie.write.ring_layout import ring_layout
+from hoodie.write.ruled_layout import ruled_layout
 
 log = logging.getLogger("hoodie")
 
 _MAX_FILES = 16
 """Files whose keys are looked at; a thousand keys of one file nearly always decide."""
-_FOREIGN = {
-    "partition_bucket_index_meta": "another number of buckets in each partition (hoodie.bucket.index.partition.expressions)",
-}
-"""Folders of Apache Hudi -> what they are for."""
 
 
 class Basis(NamedTuple):
@@ -85,14 +84,14 @@ def with_layout(context: TableContext, index: IndexOptions, basis: Basis) -> Tab
         bucket_fields=index.bucket_fields,
     )
     check_against(now, layout_options)
-    for folder in basis.index_folders:
-        engine = _FOREIGN.get(folder.name)
-        if engine is not None:
-            raise UnsupportedTableError(
-                f"table at {now.uri} can be read, not written: its bucket index has {engine}, whose metadata in {folder.path} "
-                "this release does not keep up to date"
-            )
-    context = replace(context, config=replace(context.config, buckets=now.buckets))
+    has_rules = any(folder.path == RULES for folder in basis.index_folders)
+    layout = now.buckets
+    if layout is not None:
+        if layout.rules is not None and not has_rules:  # who made the table died before it said so
+            keep_rules(context.storage, layout)
+        layout = ruled(context.storage, basis.snapshot.timeline, layout) if has_rules else layout
+        _check_rules(now, layout, index)
+    context = replace(context, config=replace(context.config, buckets=layout))
     has_rings = any(folder.path == RINGS for folder in basis.index_folders)
     if now.buckets is not None:
         if has_rings and now.buckets.engine is not BucketEngine.CONSISTENT_HASHING:
@@ -101,10 +100,27 @@ def with_layout(context: TableContext, index: IndexOptions, basis: Basis) -> Tab
                 "consistent ones, so keys may be stored twice; load its rows into a new table"
             )
         return context
-    layout = (
-        ring_layout(context, basis.snapshot, index) if has_rings else _layout_of_files(context, basis.snapshot, index)
-    )
+    if has_rules:
+        layout = ruled_layout(context, basis.snapshot, index)
+        _check_rules(now, layout, index)
+    else:
+        layout = (
+            ring_layout(context, basis.snapshot, index)
+            if has_rings
+            else _layout_of_files(context, basis.snapshot, index)
+        )
     return context if layout is None else _remembered(context, basis.snapshot, layout)
+
+
+def _check_rules(config: TableConfig, layout: BucketLayout, index: IndexOptions) -> None:
+    """Raises OptionError: the options say other bucket rules than the table has."""
+    asked, there = index.bucket_rules, layout.rules
+    if asked is not None and (there is None or asked.expressions != there.expressions):
+        raise OptionError(
+            f"options contradict table {config.name!r} at {config.uri}: its partitions have "
+            f"{'the same number of buckets' if there is None else f'buckets by the rules {there.expressions!r}'}, and your options "
+            f"say hoodie.bucket.index.partition.expressions={asked.expressions!r}; drop the option"
+        )
 
 
 def _layout_of_files(context: TableContext, snapshot: Snapshot, index: IndexOptions) -> BucketLayout | None:
@@ -122,6 +138,7 @@ def _layout_of_files(context: TableContext, snapshot: Snapshot, index: IndexOpti
             index.bucket_count,
             index.bucket_fields,
             index.bucket_engine,
+            index.bucket_rules,
             record_key=config.record_key_fields,
             table_type=config.table_type,
             table=config.name,
@@ -224,6 +241,7 @@ def _remembered(context: TableContext, looked_at: Snapshot, layout: BucketLayout
             )
         if now.buckets is None:
             add_properties(storage, layout_properties(layout))
+            keep_rules(storage, layout)
             log.warning(
                 "table %s has the bucket index (%s): %d buckets over %s; its properties say so from now on",
                 *(storage.uri, layout.engine, layout.count, ",".join(layout.fields)),

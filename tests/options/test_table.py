@@ -237,6 +237,7 @@ def test_every_option_of_a_new_table_is_read_back():
         "index_name",
         "bucket_count",
         "bucket_fields",
+        "bucket_rules",
         "timebased",
         "timestamps_as_text",
         "slash_dates",

@@ -158,7 +158,7 @@ def test_a_hash_field_has_to_be_a_key_column():
             {"hoodie.index.bucket.engine": "CONSISTENT_HASHING"},
             "bucket engine is 'SIMPLE' in the table, 'CONSISTENT_HASHING'",
         ),
-        ({"hoodie.bucket.index.partition.expressions": "a,2"}, "every partition has the same number"),
+        ({"hoodie.bucket.index.partition.expressions": "a,2"}, "its partitions have the same number of buckets"),
     ],
 )
 def test_options_that_contradict_the_layout_are_refused(given, message):
@@ -275,22 +275,6 @@ def test_two_file_groups_of_one_bucket_are_refused():
     with pytest.raises(UnsupportedTableError, match="is a second one of bucket 2") as caught:
         opened(other, clock).upsert(batch(rows([1])))
     assert "partition 'a'" in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("folder", "reason"),
-    [
-        ("partition_bucket_index_meta/configs", "each partition"),
-    ],
-)
-def test_other_bucket_engines_of_hudi_are_refused_with_the_reason(folder, reason):
-    storage, clock = new_table(table_type=MOR)
-    opened(storage, clock).upsert(batch(rows(range(8))))
-    before = snapshot_of(opened(storage, clock))
-    storage.create_new(f".hoodie/.bucket_index/{folder}/0.hashing_meta", b"{}")
-    with pytest.raises(UnsupportedTableError, match=f"can be read, not written: its bucket index has .*{reason}"):
-        opened(storage, clock).upsert(batch(rows([1])))
-    assert snapshot_of(opened(storage, clock)) == before
 
 
 def test_a_record_index_that_is_damaged_goes_with_the_metadata_table(caplog):
