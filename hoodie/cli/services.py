@@ -11,7 +11,6 @@ from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import RollbackPlan
 from hoodie.model.results import format_count
-from hoodie.options.fits import check_version
 from hoodie.table import HoodieTable
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.moments import instant_of
@@ -97,7 +96,6 @@ def rollback(context: TableContext, table: HoodieTable, *, instant: str | None, 
         InstantNotFoundError: there is no such instant. CommitConflictError: the commit is not the newest; a pending instant's writer
             lives (only with `really`).
     """
-    check_version(table.config)
     timeline = table.timeline
     if instant is not None:
         zone = zone_of(table.config.timezone)

@@ -1,7 +1,7 @@
 """All that a table's version settles: one `Layout` a version, in `LAYOUTS`. Nothing outside asks for a number.
 
-A version differs in values (fields), and in how its timeline lies in files and which slice a log belongs to (methods). A version
-that is written has `is_written` in its row here.
+A version differs in values (fields), and in how its timeline lies in files and which slice a log belongs to (methods). Tables of all
+versions that are here are read and written.
 """
 
 from __future__ import annotations
@@ -46,8 +46,6 @@ class Layout(ABC):
     version: TableVersion
     number: int
     """Of the timeline layout, in `hoodie.timeline.layout.version`. The versions of one number have the same timeline."""
-    is_written: bool
-    """This release writes such tables; else it reads them only."""
     by_completion: bool
     """The time of completion decides what a reader at some moment sees and which slice a log belongs to; else that of the instant.
 
@@ -248,7 +246,6 @@ _VERSION_FILE = "_version_"
 V6: Layout = InstantLayout(
     TableVersion.V6,
     number=1,
-    is_written=True,
     by_completion=False,
     names_clusterings=False,
     timeline=Folder("", ""),
@@ -259,7 +256,6 @@ V6: Layout = InstantLayout(
 V8: Layout = CompletionLayout(
     TableVersion.V8,
     number=2,
-    is_written=True,
     by_completion=True,
     names_clusterings=True,
     timeline=Folder("hoodie.timeline.path", "timeline"),
@@ -286,6 +282,5 @@ def _listed(layouts: Collection[Layout]) -> str:
     return f"{', '.join(others)} and {last}" if others else last
 
 
-READ = _listed(LAYOUTS.values())
-WRITTEN = _listed([each for each in LAYOUTS.values() if each.is_written])
-"""The versions that this release reads, and those that it writes: for a message."""
+VERSIONS = _listed(LAYOUTS.values())
+"""Of tables that this release reads and writes: for a message."""

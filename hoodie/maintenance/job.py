@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import hoodie.services
 from hoodie.maintenance.base import OpenTable
 from hoodie.options.arguments import check_seconds
-from hoodie.options.fits import check_version
 
 if TYPE_CHECKING:
     import hoodie.services.job
@@ -35,9 +34,6 @@ class Job(OpenTable):
         Returns:
             The job, to be entered by `with`. Its `last` and `rounds` say what was done.
 
-        Raises:
-            UnsupportedTableError: the table's version is only read.
-
         Example:
             >>> with table.services(every_s=60) as job:
             ...     for batch in batches:
@@ -46,7 +42,6 @@ class Job(OpenTable):
         """
         check_seconds(every_s, "every_s")
         check_seconds(budget_s, "budget_s", or_none=True)
-        check_version(self._at_work(options)[0].config)
         return hoodie.services.job.ServicesJob(
             lambda: self._at_work(options), uri=self.uri, every_s=every_s, budget_s=budget_s
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import hoodie.services
 from hoodie.errors import OptionError
-from hoodie.format.layout import WRITTEN, layout_named
+from hoodie.format.layout import VERSIONS, layout_named
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.service_results import UpgradeResult
 from hoodie.txn.heartbeat import changes_table
@@ -43,6 +43,6 @@ class Upgrades(OpenTable):
         """
         layout = layout_named(str(version))
         if layout is None:
-            raise OptionError(f"version={version!r:.50} is not a table version; there are {WRITTEN}")
+            raise OptionError(f"version={version!r:.50} is not a table version; there are {VERSIONS}")
         context, write = self._at_work(options)
         return hoodie.services.upgrade.upgrade(context, write, layout.version, dry_run=dry_run)

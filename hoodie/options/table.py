@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from hoodie.errors import CorruptFileError, OptionError, UnsupportedTableError
-from hoodie.format.layout import LAYOUTS, NEW, READ, V6, V8, WRITTEN, Folder, Layout
+from hoodie.format.layout import LAYOUTS, NEW, V6, V8, VERSIONS, Folder, Layout
 from hoodie.model.buckets import BucketLayout
 from hoodie.model.enums import MergeMode, TableType, TableVersion
 from hoodie.model.names import HOODIE, PROPERTIES, is_inside, join
@@ -215,11 +215,8 @@ def table_properties(options: TableOptions) -> dict[str, str]:
 
     Raises:
         OptionError: name or record key are not said, or options contradict each other.
-        UnsupportedTableError: another version is asked for.
     """
     layout = NEW if options.version is None else LAYOUTS[options.version]
-    if not layout.is_written:
-        raise UnsupportedTableError(f"new tables are written in version {WRITTEN} only, not {options.version}")
     if not options.name:
         raise OptionError("a new table needs a name: set hoodie.table.name")
     keys, ordering = options.record_key_fields or (), options.ordering_fields or ()
@@ -530,7 +527,7 @@ class _Properties:
         if not text or int(text) not in set(TableVersion):
             oldest = int(min(LAYOUTS))
             upgrade = f": upgrade it to {oldest} with Apache Hudi" if int(text or 0) < oldest else ""
-            raise self.unsupported(f"its version is {text or 'not said'}, this release reads {READ}{upgrade}")
+            raise self.unsupported(f"its version is {text or 'not said'}, this release reads {VERSIONS}{upgrade}")
         layout = LAYOUTS[TableVersion(int(text))]
         number = self.get(_LAYOUT)
         if number and number != str(layout.number):

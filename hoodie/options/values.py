@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from hoodie.errors import UnsupportedTableError
-from hoodie.format.layout import WRITTEN, layout_named
+from hoodie.format.layout import VERSIONS, layout_named
 from hoodie.model.enums import TableVersion
 from hoodie.options.class_names import one_name
 from hoodie.options.merging import DELETING_PAYLOAD, MERGER_NAME, PAYLOADS
@@ -515,17 +514,10 @@ def index_class() -> Kind[str]:
 
 
 def table_version() -> Kind[TableVersion]:
-    """Raises UnsupportedTableError for a version that is only read."""
-
     def read(value: str) -> TableVersion:
         layout = layout_named(value)
         if layout is None:
-            raise ValueError(f"is not a table version that can be written, only {WRITTEN} is")
-        if not layout.is_written:
-            raise UnsupportedTableError(
-                f"hoodie.write.table.version={value}: this release writes tables of version {WRITTEN} only; "
-                f"drop the option or set it to {WRITTEN}"
-            )
+            raise ValueError(f"is not a table version that can be written, only {VERSIONS} are")
         return layout.version
 
-    return Kind(WRITTEN, read)
+    return Kind(VERSIONS, read)

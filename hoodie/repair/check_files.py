@@ -68,7 +68,7 @@ def _partitions(snapshot: Snapshot) -> Sequence[str]:
 
 def lost_commits(look: Look) -> Iterator[Hit]:
     """Instants on whose files commits build, and that are neither on the timeline nor undone."""
-    if look.unreadable or not look.is_written:
+    if look.unreadable:
         return
     evidence = Evidence(look.context, look.snapshot)
     said: set[str] = set()
@@ -154,14 +154,14 @@ def kept_strays(look: Look) -> Iterator[Hit]:
 def long_timeline(look: Look) -> Iterator[Hit]:
     """A timeline that is never archived."""
     commits = len(look.snapshot.timeline.commits)
-    if look.is_written and commits > look.context.tuning.neglected_commits and not _held_by(look):
+    if commits > look.context.tuning.neglected_commits and not _held_by(look):
         yield Hit(f"the timeline has {commits:,} commits, which every reader and writer lists")
 
 
 def held_timeline(look: Look) -> Iterator[Hit]:
     """A timeline that cannot be archived."""
     commits = len(look.snapshot.timeline.commits)
-    if look.is_written and commits > look.context.tuning.neglected_commits and (held := _held_by(look)):
+    if commits > look.context.tuning.neglected_commits and (held := _held_by(look)):
         yield Hit(
             f"the timeline has {commits:,} commits, which every reader and writer lists; they are held back by {held}"
         )
@@ -174,7 +174,7 @@ def _held_by(look: Look) -> str | None:
 def never_cleaned(look: Look) -> Iterator[Hit]:
     """Old files that nobody cleans."""
     timeline = look.snapshot.timeline
-    if look.is_written and timeline.newest(Action.CLEAN) is None and not timeline.pending(Action.CLEAN):
+    if timeline.newest(Action.CLEAN) is None and not timeline.pending(Action.CLEAN):
         free = preview(look.context, look.options.cleaning)
         if free.files:
             size = format_size(free.bytes_freed)
@@ -184,7 +184,7 @@ def never_cleaned(look: Look) -> Iterator[Hit]:
 def crowded_slices(look: Look) -> Iterator[Hit]:
     """Log files that nobody compacts."""
     context, snapshot = look.context, look.snapshot
-    is_merged = look.is_written and context.config.table_type is TableType.MERGE_ON_READ
+    is_merged = context.config.table_type is TableType.MERGE_ON_READ
     if is_merged and not snapshot.timeline.pending(Action.COMPACTION):
         counts = [len(each.logs) for each in snapshot.view.latest_slices()]
         crowded = [count for count in counts if count > context.tuning.neglected_logs]
@@ -195,9 +195,6 @@ def crowded_slices(look: Look) -> Iterator[Hit]:
 
 def read_only(look: Look) -> Iterator[Hit]:
     """A table that is not written."""
-    if not look.is_written:
-        yield Hit(f"the table has version {int(look.context.config.version)}, which hoodie reads and does not write")
-        return
     try:
         check_writable(look.context.config)
     except UnsupportedTableError as exc:
@@ -217,9 +214,9 @@ def metadata_table(look: Look) -> Iterator[Hit]:
     named = load_config(context.storage).metadata_partitions  # a write of this process may have made one since
     kept = {each.name for each in KEPT}
     going = [name for name in named if name not in kept]
-    if look.is_written and going:
+    if going:
         yield Hit(f"the next write by hoodie drops {', '.join(going)} of the metadata table", METADATA_TABLE)
-    elif look.is_written and not named and context.storage.list(METADATA_TABLE):
+    elif not named and context.storage.list(METADATA_TABLE):
         yield Hit("the properties name no metadata table: the next write by hoodie drops its folder", METADATA_TABLE)
 
 

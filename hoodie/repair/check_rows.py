@@ -312,8 +312,6 @@ def archived_files(look: Look) -> Iterator[Hit]:
 
 def lost_rows(look: Look) -> Iterator[Hit]:
     """Rows in logs of the newest state whose instant is neither on the timeline nor undone, though later commits name the log."""
-    if not look.is_written:
-        return
     evidence = Evidence(look.context, look.snapshot)
     for each in look.snapshot.view.latest_slices():
         committed = look.snapshot.view.committed.of(each.group.partition_path)

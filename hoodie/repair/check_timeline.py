@@ -313,8 +313,6 @@ def at_work(look: Look) -> Iterator[Hit]:
 
 def dead_writes(look: Look) -> Iterator[Hit]:
     """Writes, rollbacks and restores whose process died."""
-    if not look.is_written:
-        return
     for instant in _pending(look, life=False):
         if instant.action in (*WRITES, Action.ROLLBACK, Action.RESTORE) and not look.context.clock.is_far_ahead(
             instant.time
@@ -324,8 +322,6 @@ def dead_writes(look: Look) -> Iterator[Hit]:
 
 def dead_services(look: Look) -> Iterator[Hit]:
     """Services that were begun, and whose process died."""
-    if not look.is_written:
-        return
     for instant in _pending(look, life=False):
         if instant.action in _RUN_BY and (instant.state is State.INFLIGHT or instant.action is Action.CLEAN):
             what = f"{instant} is pending, and nobody works on it"
@@ -343,12 +339,8 @@ _RUN_BY = {
 def waiting(look: Look) -> Iterator[Hit]:
     """Plans that wait to be run, and savepoints in the making."""
     for instant in _pending(look, life=False):
-        runs = (
-            look.is_written
-            and instant.action in _RUN_BY
-            and (instant.state is State.INFLIGHT or instant.action is Action.CLEAN)
-        )
-        if not runs and not (look.is_written and instant.action in (*WRITES, Action.ROLLBACK, Action.RESTORE)):
+        runs = instant.action in _RUN_BY and (instant.state is State.INFLIGHT or instant.action is Action.CLEAN)
+        if not runs and instant.action not in (*WRITES, Action.ROLLBACK, Action.RESTORE):
             explanation = explain_pending(instant, table=look.context.storage.uri)
             yield Hit(f"{instant} waits: {explanation}", look.context.active.path(instant))
 
@@ -356,8 +348,6 @@ def waiting(look: Look) -> Iterator[Hit]:
 def remains(look: Look) -> Iterator[Hit]:
     """Staged files, marks, markers and heartbeats that no pending instant stands for."""
     context = look.context
-    if not look.is_written:
-        return
     dead = dead_remains(context)
     if dead:
         yield Hit(f"{format_count(len(dead), 'dead writer')} left staged files or marks: {', '.join(dead[:_SHOWN])}")

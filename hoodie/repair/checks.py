@@ -378,29 +378,10 @@ _UNKNOWN_DAMAGE = Check(
 )
 
 
-_WRITING = (
-    "rollback",
-    "savepoint",
-    "repair {table} plans",
-    "repair {table} stray",
-    "{subject}",
-    "archive",
-    "clean",
-    "compaction",
-)
-"""Commands that are for tables of the version that hoodie writes."""
-_OTHER_VERSION = (
-    "Restore {path} from a copy of the table, or mend it with Apache Hudi, which writes tables of this version"
-)
-
-
 def _finding(check: Check, hit: Hit, look: Look) -> Finding:
     table = shlex.quote(look.context.storage.uri)
     path = shlex.quote(f"{look.context.storage.uri.rstrip('/')}/{hit.path}") if hit.path else ""
-    action = check.action
-    if not look.is_written and any(f"`hoodie {each}" in action for each in _WRITING):
-        action = _OTHER_VERSION
-    mend = action.format(table=table, path=path, subject=hit.subject) or None
+    mend = check.action.format(table=table, path=path, subject=hit.subject) or None
     what = _without_advice(hit.what) if mend and mend.startswith("Restore ") else hit.what
     return Finding(check.name, check.level, what, hit.path, mend)
 

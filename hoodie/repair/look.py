@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hoodie.errors import CorruptFileError, HoodieError
-from hoodie.model.findings import Level, RepairKind, RepairResult
+from hoodie.model.findings import Level, RepairResult
 from hoodie.model.instant import Instant
 from hoodie.model.once import once
 from hoodie.options.write import WriteOptions
@@ -37,11 +37,6 @@ class Look:
     def snapshot(self) -> Snapshot:
         return self.context.snapshot()
 
-    @property
-    def is_written(self) -> bool:
-        """Whether hoodie writes tables of this version."""
-        return self.context.config.layout.is_written
-
     @once
     def repairs(self) -> RepairResult:
         """What `repair` would do.
@@ -49,8 +44,7 @@ class Look:
         Raises:
             CorruptFileError: metadata of an instant do not decode, so that nothing can be told of files.
         """
-        kinds = kinds_of(None) if self.is_written else kinds_of(RepairKind.PARTITION_METADATA.value)
-        return repair(self.context, kinds, dry_run=True)
+        return repair(self.context, kinds_of(None), dry_run=True)
 
     @once
     def unreadable(self) -> Mapping[str, HoodieError]:

@@ -13,7 +13,6 @@ from hoodie.errors import InstantNotFoundError, OptionError
 from hoodie.model.enums import Action
 from hoodie.model.findings import YOUNG_S, Repair, RepairKind, RepairResult
 from hoodie.options.arguments import parse_names
-from hoodie.options.fits import check_version
 from hoodie.repair.damaged_plans import find_damaged_plans, remove_damaged_plans
 from hoodie.repair.metadata_damage import find_metadata_damage
 from hoodie.repair.partition_files import find_partition_repairs, rewrite_partition_metadata
@@ -54,10 +53,8 @@ def repair(
     """Find what is to be repaired, and do it unless it is a dry run.
 
     Raises:
-        UnsupportedTableError: the table is not of version 6. CorruptFileError: metadata of an instant do not decode.
+        CorruptFileError: metadata of an instant do not decode.
     """
-    if set(kinds) != {RepairKind.PARTITION_METADATA}:  # which is the same in all versions
-        check_version(context.config)
     # The files first: whose instant is not on a timeline that is loaded later, that file has none.
     files = context.listing.all_files().files
     following, context = context, context.on_storage()
@@ -90,9 +87,7 @@ def _find(
     context: TableContext, kinds: Collection[RepairKind], files: Files, snapshot: Snapshot, older_than_s: float
 ) -> _Found:
     data = data_files_of(files)
-    plans = NOTHING
-    if context.config.layout.is_written:
-        plans = find_damaged_plans(context, data, snapshot.timeline, older_than_s=older_than_s)
+    plans = find_damaged_plans(context, data, snapshot.timeline, older_than_s=older_than_s)
     partitions: tuple[Repair, ...] = ()
     strays = NOTHING
     if RepairKind.PARTITION_METADATA in kinds:

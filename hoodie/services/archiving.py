@@ -25,7 +25,6 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Instant, InstantTime, format_instant, is_instant_time
 from hoodie.model.names import COMPLETES_AS, MARKERS, folder_of, name_of, parse_base_file, parse_log_file
 from hoodie.model.results import ArchiveResult
-from hoodie.options.fits import check_version
 from hoodie.options.write import WriteOptions
 from hoodie.services.clean_scope import CHECKPOINT, last_clean
 from hoodie.services.consumer_needs import needed_by_consumers
@@ -85,7 +84,6 @@ def archive(context: TableContext, options: WriteOptions, *, dry_run: bool = Fal
         CorruptFileError: an instant's file does not decode. LockError: the table lock was lost; run it again.
     """
     started = time.monotonic()
-    check_version(context.config)
     timeline = context.active.load()
     plan = _plan(context, timeline, options)
     result = ArchiveResult(

@@ -28,7 +28,7 @@ class Service(PlanOwner, Protocol[R_co]):
         """Refuse a table that this is not for. Asked before anything is done to it.
 
         Raises:
-            UnsupportedTableError: the table's version. OptionError: its type or its options.
+            OptionError: its type or its options.
         """
 
     def is_due(self, context: TableContext, options: WriteOptions) -> bool:

@@ -27,7 +27,6 @@ from hoodie.model.names import PARTITION_METADATA, join, name_of, parse_log_file
 from hoodie.model.payloads import CleanPlan
 from hoodie.model.results import CleanResult
 from hoodie.options.cleaning import CleaningOptions
-from hoodie.options.fits import check_version
 from hoodie.options.write import WriteOptions
 from hoodie.services.base import Service
 from hoodie.services.clean_plan import BYTES, plan_clean
@@ -59,7 +58,7 @@ class CleaningService:
     resumes = True
 
     def require_fit(self, context: TableContext) -> None:
-        check_version(context.config)
+        return None
 
     def is_due(self, context: TableContext, options: WriteOptions) -> bool:
         """When `hoodie.clean.automatic` says so, enough commits came since the last clean, and they left something to look at; or

@@ -40,7 +40,6 @@ from hoodie.model.payloads import ClusteringGroup, ClusteringPlan
 from hoodie.model.plans import WriteContext, WriteResult
 from hoodie.model.results import CommitResult
 from hoodie.options.clustering import ClusteringOptions
-from hoodie.options.fits import check_version
 from hoodie.options.option import key_of, option_name
 from hoodie.options.write import WriteOptions
 from hoodie.read.where import no_column
@@ -74,7 +73,6 @@ class ClusteringService:
     resumes = False
 
     def require_fit(self, context: TableContext) -> None:
-        check_version(context.config)
         if not placement_class(context.config).rows_may_move:
             raise OptionError(
                 f"table {context.config.name!r} has the bucket index: the hash of a key says in which file group it stands, and a "

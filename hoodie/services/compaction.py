@@ -23,7 +23,6 @@ from hoodie.model.payloads import CompactionPlan
 from hoodie.model.plans import CompactTask
 from hoodie.model.results import CommitResult
 from hoodie.options.compaction import CompactionOptions, Trigger
-from hoodie.options.fits import check_version
 from hoodie.options.write import WriteOptions
 from hoodie.services.base import Service
 from hoodie.services.budget import SECONDS, part_bytes
@@ -50,7 +49,6 @@ class CompactionService:
     resumes = False
 
     def require_fit(self, context: TableContext) -> None:
-        check_version(context.config)
         if context.config.table_type is not TableType.MERGE_ON_READ:
             raise OptionError(
                 f"table {context.config.name!r} is COPY_ON_WRITE: it has no logs, so there is nothing to compact"

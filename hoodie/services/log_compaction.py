@@ -25,7 +25,6 @@ from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.payloads import CompactionPlan
 from hoodie.model.plans import LogCompactTask, WriteResult
 from hoodie.model.results import CommitResult
-from hoodie.options.fits import check_version
 from hoodie.options.write import WriteOptions
 from hoodie.services.base import Service
 from hoodie.services.budget import SECONDS
@@ -49,7 +48,6 @@ class LogCompactionService:
     resumes = False
 
     def require_fit(self, context: TableContext) -> None:
-        check_version(context.config)
         name = context.config.name
         if context.config.table_type is not TableType.MERGE_ON_READ:
             raise OptionError(f"table {name!r} is COPY_ON_WRITE: it has no logs, so there are none to merge")

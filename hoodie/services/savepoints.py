@@ -19,7 +19,6 @@ from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.payloads import SavepointMetadata
 from hoodie.model.results import Savepoint
-from hoodie.options.fits import check_version
 from hoodie.services.archiving import add_left_behind, take_off_left_behind
 from hoodie.services.clean_scope import deciding
 from hoodie.storage.base import Storage
@@ -41,7 +40,6 @@ def make_savepoint(context: TableContext, instant_time: InstantTime | None, comm
         InstantNotFoundError: there is no such commit, or files of its state were cleaned.
         CommitConflictError: it has a savepoint, a clean deletes files of its state, or a restore is at work.
     """
-    check_version(context.config)
     context = context.on_storage()
     _finish_restores(context)
     for _ in range(_TRIES):
@@ -74,7 +72,6 @@ def drop_savepoint(context: TableContext, instant_time: InstantTime) -> None:
         InstantNotFoundError: there is none at that instant.
         CommitConflictError: a restore is at work, commits were archived all the time, or its commit cannot be archived yet.
     """
-    check_version(context.config)
     _finish_restores(context)
     for _ in range(_TRIES):
         timeline = context.active.load()

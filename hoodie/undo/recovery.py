@@ -17,7 +17,6 @@ from hoodie.lock.liveness import LIVE_FOLDER
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime, is_instant_time
 from hoodie.model.names import COMPLETES_AS, HEARTBEATS, MARKERS, PRIVATE, STAGING, heartbeat_path, join
-from hoodie.options.fits import check_version
 from hoodie.options.values import FailedWritesPolicy
 from hoodie.storage.base import CopyingStorage, Storage
 from hoodie.storage.many import together
@@ -83,7 +82,7 @@ def rollback_failed(context: TableContext, owners: PlanOwners) -> list[str]:
 
     Raises:
         CommitConflictError: a writer that does not share our lock is working on the table right now, or a restore is.
-        UnsupportedTableError: the table is not of version 6. TableNotFoundError: it was deleted.
+        TableNotFoundError: it was deleted.
     """
     return _rollback_failed(context, owners, dead_writes=True)[0]
 
@@ -91,7 +90,6 @@ def rollback_failed(context: TableContext, owners: PlanOwners) -> list[str]:
 def _rollback_failed(
     context: TableContext, owners: PlanOwners, *, dead_writes: bool
 ) -> tuple[list[str], Snapshot | None]:
-    check_version(context.config)
     names, snapshot = together(context.storage, partial(_names, context), context.snapshot)
     restores = snapshot.timeline.pending(Action.RESTORE)
     if restores:

@@ -12,7 +12,6 @@ from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.payloads import RestorePlan
 from hoodie.model.results import RestoreResult
-from hoodie.options.fits import check_version
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.critical import under_lock
 from hoodie.txn.heartbeat import Heartbeat
@@ -40,7 +39,6 @@ def restore(
         InstantNotFoundError, CommitConflictError: as `plan_restore`. LockError: the lock was lost; nothing was done.
     """
     started = time.monotonic()
-    check_version(context.config)
     context = context.on_storage()
     if dry_run:
         snapshot = context.snapshot()

@@ -24,7 +24,6 @@ from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import COMPLETES_AS, heartbeat_path, join, name_of, parse_base_file, parse_log_file
 from hoodie.model.payloads import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
 from hoodie.model.results import RestoreResult
-from hoodie.options.fits import check_version
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.clock import Clock
 from hoodie.timeline.pending import being_written, pending_write
@@ -51,9 +50,7 @@ def rollback_instant(context: TableContext, instant_time: InstantTime) -> str | 
     Raises:
         InstantNotFoundError: the instant is completed, or not on the timeline at all.
         CommitConflictError: its writer lives, or one of another program that may hold log files open.
-        UnsupportedTableError: the table is not of version 6.
     """
-    check_version(context.config)
     with context.lock.held(context.lock_timeout_s):
         timeline = context.active.load()
         instant = pending_write(context.active, timeline, instant_time, table=context.storage.uri)
@@ -88,7 +85,6 @@ def roll_back_commit(context: TableContext, instant_time: InstantTime) -> str:
     Raises:
         InstantNotFoundError, CommitConflictError: as `require_newest`.
     """
-    check_version(context.config)
     context = context.on_storage()
     for _ in range(_TRIES):
         snapshot = context.snapshot()
@@ -140,7 +136,6 @@ def preview_rollback(context: TableContext, instant_time: InstantTime | None) ->
     Raises:
         InstantNotFoundError, CommitConflictError: as the rollback itself.
     """
-    check_version(context.config)
     snapshot = context.snapshot()
     timeline = snapshot.timeline
     found = timeline.commit_at.get(instant_time) if instant_time else None

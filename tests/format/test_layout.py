@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hoodie.format import layout as module
-from hoodie.format.layout import LAYOUTS, NEW, READ, TIMELINES, V6, V8, V9, WRITTEN, layout_named
+from hoodie.format.layout import LAYOUTS, TIMELINES, V6, V8, V9, VERSIONS, layout_named
 from hoodie.model.enums import Action, State, TableVersion
 from hoodie.model.instant import Instant, InstantTime
 
@@ -29,9 +29,8 @@ def test_every_version_has_a_layout_and_messages_name_them():
     assert set(LAYOUTS) == set(TableVersion)
     assert all(each is layout_named(str(int(version))) for version, each in LAYOUTS.items())
     assert layout_named("7") is None
-    assert READ == WRITTEN == "6, 8 and 9"
+    assert VERSIONS == "6, 8 and 9"
     assert [each.alike for each in LAYOUTS.values()] == ["6", "8 or 9", "8 or 9"]
-    assert NEW.is_written
     assert {each.number for each in TIMELINES} == {each.number for each in LAYOUTS.values()}
 
 

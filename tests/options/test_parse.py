@@ -507,7 +507,7 @@ def test_options_that_say_one_thing_in_two_words_must_agree(options, about):
         ("hoodie.logfile.data.block.format", "hfile", "is not supported by this release, which has avro, parquet"),
         ("hoodie.base.file.format", "ORC", "only PARQUET is"),
         ("hoodie.table.name", "  ", "is empty"),
-        ("hoodie.write.table.version", "5", "only 6, 8 and 9 is"),
+        ("hoodie.write.table.version", "5", "only 6, 8 and 9 are"),
     ],
 )  # fmt: skip
 def test_a_bad_value_is_told_with_key_value_and_what_is_allowed(name, value, told):
