@@ -214,14 +214,16 @@ def data_files(storage: Storage) -> dict[str, dict[str, int]]:
 
 
 def stray_files(storage: Storage, table: HoodieTable) -> list[str]:
-    """Base files that no completed commit names, archived ones among them, and row copies of instants that did not complete."""
+    """Base files and change logs that no completed commit names, archived ones among them, and row copies of instants that did not
+    complete."""
     active, archive = table._context.active, table._context.archived()
     commits = {instant.time: active.read_commit(instant) for instant in table.timeline.commits}
     commits |= archive.read_commits(i for i in archive.commits if i.time not in commits)
-    named, times = {stat.path for metadata in commits.values() for stat in metadata.stats()}, commits.keys()
+    stats = [stat for metadata in commits.values() for stat in metadata.stats()]
+    named, times = {path for stat in stats for path in (stat.path, *stat.change_logs)}, commits.keys()
     copies = [info.path for info in storage.list(ROW_COPIES)]
     return [path for path in copies if parse_row_copy(name_of(path)) not in times] + [
         info.path
         for info in storage.list("", recursive=True)
-        if info.path.endswith(".parquet") and not info.path.startswith(".hoodie/") and info.path not in named
+        if info.path.endswith((".parquet", ".cdc")) and not info.path.startswith(".hoodie/") and info.path not in named
     ]

@@ -19,10 +19,11 @@ import pyarrow.parquet as pq
 
 from hoodie.filegroup.base_writer import one_encoding
 from hoodie.filegroup.conform import conform
+from hoodie.filegroup.new_base_file import NewBaseFile, base_result, new_attempt
 from hoodie.filegroup.renamed import renames_for
 from hoodie.filegroup.rewrite import read_for_rewrite
 from hoodie.filegroup.row_order import range_of_each, sorted_places
-from hoodie.filegroup.run import NewBaseFile, base_result, encodable, new_attempt, room_of
+from hoodie.filegroup.run import encodable, room_of
 from hoodie.filegroup.slice_reader import base_batches, open_base_file
 from hoodie.filegroup.staging import open_staged
 from hoodie.format.parquet_file import read_batches

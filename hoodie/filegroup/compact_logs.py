@@ -21,9 +21,9 @@ from hoodie.filegroup.log_entries import BoundedEntries
 from hoodie.filegroup.log_scan import LogRecords, collect
 from hoodie.filegroup.log_writer import Deletes, encode_blocks
 from hoodie.filegroup.merge import positions_in
+from hoodie.filegroup.new_base_file import STAGE, avro_of, new_attempt
 from hoodie.filegroup.ordering import fields_of, whole
 from hoodie.filegroup.row_copies import UNKNOWN, copied_rows, write_row_copy
-from hoodie.filegroup.run import avro_of, new_attempt
 from hoodie.filegroup.slice_reader import read_base_file
 from hoodie.filegroup.staging import open_staged
 from hoodie.format.column_stats import ranges_of_rows
@@ -35,7 +35,6 @@ from hoodie.model.payloads import WriteStat
 from hoodie.model.plans import PLACE, LogCompactTask, Room, StagedFile, WriteContext, WriteResult
 from hoodie.storage.base import Storage
 
-_STAGE = 0
 _SHARE = 8
 """Logs whose bytes are more than this part of the memory are read a piece at a time."""
 
@@ -59,7 +58,7 @@ def run_compact_logs(storage: Storage, context: WriteContext, task: LogCompactTa
             file_slice.group.file_id,
             context.instant if context.own_logs else file_slice.base_instant,
             task.log_version,
-            str(WriteToken(task.number, _STAGE, attempt)),
+            str(WriteToken(task.number, STAGE, attempt)),
         )
     )
     staged = join(context.staging, name)

@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.filegroup.run import NewBaseFile, base_result, new_attempt, stamp
+from hoodie.filegroup.new_base_file import NewBaseFile, base_result, new_attempt
+from hoodie.filegroup.run import stamp
 from hoodie.model.meta_fields import PARTITION_PATH
 from hoodie.model.names import new_file_id
 from hoodie.model.plans import COLUMNAR_SHRINK, WriteContext, WriteResult

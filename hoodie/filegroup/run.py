@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.filegroup.base_writer import BaseFileWriter, RowGroups
+from hoodie.filegroup.change_log import ChangeLog, change_log_of, marker_of_logs
 from hoodie.filegroup.changes import read_changes
 from hoodie.filegroup.chunks import matched_rows, new_rows
 from hoodie.filegroup.conform import as_given, conform
 from hoodie.filegroup.equal_texts import refuse_equal_texts
 from hoodie.filegroup.fold import Entries, fold, folded_rows, usable_values
-from hoodie.filegroup.log_blocks import counted_logs
 from hoodie.filegroup.log_writer import write_log_file
 from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, unconditional, within_batch
 from hoodie.filegroup.merger import reduce_by_merger
+from hoodie.filegroup.new_base_file import STAGE, NewBaseFile, avro_of, base_result, new_attempt
 from hoodie.filegroup.ordering import bools, ordering_of
 from hoodie.filegroup.partial import completed_rows
 from hoodie.filegroup.picks import taken
 from hoodie.filegroup.revived import revives, without_lost
 from hoodie.filegroup.rewrite import REWRITE_BYTES, Carried, read_for_rewrite
 from hoodie.filegroup.row_copies import copied_rows, write_row_copy
-from hoodie.filegroup.slice_reader import MAPPED_BYTES, read_task
+from hoodie.filegroup.slice_reader import read_task
 from hoodie.filegroup.stored_merge import Newer, merge_with_stored
 from hoodie.filegroup.unused_memory import release_maps
-from hoodie.format.avro_schema import avro_from_arrow, with_meta_columns
 from hoodie.format.column_stats import ranges_of_rows
 from hoodie.model.enums import RowCopies
 from hoodie.model.files import FileSlice
@@ -43,14 +41,11 @@ from hoodie.model.meta_fields import (
     without_meta_fields,
 )
 from hoodie.model.names import (
-    BaseFileName,
     LogFileName,
     WriteToken,
-    format_base_file,
     format_log_file,
     join,
 )
-from hoodie.model.once import for_the_same
 from hoodie.model.payloads import WriteStat
 from hoodie.model.plans import (
     DELETED,
@@ -70,8 +65,6 @@ from hoodie.model.plans import (
     WriteTask,
 )
 from hoodie.storage.base import Storage
-
-_STAGE = 0
 
 
 def run_read(storage: Storage, context: ReadContext, task: ReadTask | ChangeTask) -> Iterator[pa.RecordBatch]:
@@ -113,11 +106,6 @@ def run_compact(storage: Storage, context: WriteContext, task: CompactTask) -> W
     )
 
 
-def new_attempt() -> int:
-    """Different for every run of a task, also in other processes: a retried or speculative run writes other names."""
-    return secrets.randbits(31)
-
-
 def _append(storage: Storage, context: WriteContext, attempt: int, task: AppendTask) -> WriteResult | None:
     rows = _rows_of(storage, context, task, task.slice)
     if rows is None:
@@ -146,8 +134,9 @@ class LogRows(NamedTuple):
 def write_append(storage: Storage, context: WriteContext, attempt: int, task: AppendTask, rows: LogRows) -> WriteResult:
     """Write the log file of a task."""
     file_slice = task.slice
-    token = str(WriteToken(task.number, _STAGE, attempt))
+    token = str(WriteToken(task.number, STAGE, attempt))
     in_name = context.instant if context.own_logs else file_slice.base_instant
+    names_slice = not context.own_logs or context.change_logs is not None  # readers of changes look it up in the commit
     name = format_log_file(LogFileName(task.file_id, in_name, task.log_version, token))
     final = join(task.partition_path, name)
     size = write_log_file(
@@ -157,7 +146,7 @@ def write_append(storage: Storage, context: WriteContext, attempt: int, task: Ap
         file_id=task.file_id,
         partition_path=task.partition_path,
         path=final,
-        prev_commit=in_name,
+        prev_commit=file_slice.base_instant if names_slice else in_name,
         num_writes=rows.live.num_rows,
         num_updates=rows.live.num_rows,
         num_deletes=rows.deleted.num_rows,
@@ -165,11 +154,11 @@ def write_append(storage: Storage, context: WriteContext, attempt: int, task: Ap
         file_size_bytes=size,
         log_version=task.log_version,
         base_file=file_slice.base.name if file_slice.base else "",
-        log_files=(name,) if context.own_logs else (*(log.name for log in file_slice.logs), name),
+        log_files=(*(log.name for log in file_slice.logs), name) if names_slice else (name,),
     )
     result = WriteResult(
         stat,
-        StagedFile(join(context.staging, name), final, "CREATE" if context.own_logs else "APPEND"),
+        StagedFile(join(context.staging, name), final, marker_of_logs(context)),
         ranges_of_rows(rows.stamped, commit_time=None if context.unstored is not None else context.instant),
         revives=bool(task.deletes) and revives(storage, context, file_slice, task.deletes, rows.live),
     )
@@ -191,15 +180,20 @@ def _merge(storage: Storage, context: WriteContext, attempt: int, task: MergeTas
     if rows is None:
         return None
     incoming = _Incoming.of(without_lost(storage, context, file_slice, rows), context, task.number)
-    with NewBaseFile(
-        storage, context, attempt, number=task.number, file_slice=file_slice, more_rows=rows.num_rows
-    ) as writer:
+    with (
+        NewBaseFile(
+            storage, context, attempt, number=task.number, file_slice=file_slice, more_rows=rows.num_rows
+        ) as writer,
+        change_log_of(storage, context, writer.change_log) as incoming.changes,
+    ):
         deletes = bool(incoming.newer.is_delete.any())
         for stored, before, plain, new, sheds in _carried(storage, context, file_slice):
             for kept in (stored,) if task.concat else incoming.replace_in(stored, context):
                 writer.out.write(kept, before=before, plain=plain, new=new, sheds=sheds or deletes)
         inserted = incoming.unmet()
         writer.out.write(inserted)
+        if incoming.changes is not None:
+            incoming.changes.inserted(inserted)
     result = base_result(
         writer,
         "MERGE",
@@ -208,6 +202,7 @@ def _merge(storage: Storage, context: WriteContext, attempt: int, task: MergeTas
         num_inserts=inserted.num_rows,
         num_updates=incoming.updated,
         num_deletes=incoming.deleted,
+        changes=incoming.changes,
     )
     return replace(result, keys=writer.out.held_keys(context.held_key_bytes))
 
@@ -229,7 +224,8 @@ def room_of(storage: Storage, context: WriteContext) -> Room | None:
 def encodable(context: WriteContext, file_slice: FileSlice) -> frozenset[str]:
     """Columns that may stay dictionary arrays on the way."""
     rule = context.rule
-    if rule.fill is not None or rule.merger is not None or context.history is not None:
+    merges_values = rule.fill is not None or rule.merger is not None
+    if merges_values or context.history is not None or context.change_logs is not None:
         return frozenset()  # every value may be looked at
     if file_slice.base is not None and file_slice.base.size_bytes < context.tuning.encoded_bytes:
         return frozenset()
@@ -406,6 +402,7 @@ class _Incoming:
     """Bool for each of them: its key was there."""
     updated: int = 0
     deleted: int = 0
+    changes: ChangeLog | None = None
 
     @classmethod
     def of(cls, rows: pa.Table, context: WriteContext, number: int) -> _Incoming:
@@ -419,7 +416,9 @@ class _Incoming:
         found = merge_with_stored(batch, self.newer, context.rule, self.met)
         self.met[found.met] = True
         self.updated += found.merged.num_rows
-        self.deleted += found.deleted
+        self.deleted += len(found.gone)
+        if self.changes is not None:
+            self.changes.merged(batch, found)
         yield found.kept
         if found.merged.num_rows:
             yield found.merged
@@ -428,71 +427,3 @@ class _Incoming:
         """Rows whose key the file group did not hold: inserts."""
         fresh = ~self.met & ~self.newer.is_delete
         return self.newer.rows if fresh.all() else self.newer.rows.filter(pa.array(fresh))
-
-
-class NewBaseFile:
-    """A `BaseFileWriter` with the names of a base file: the next one of `file_slice`, else the first of a new group."""
-
-    def __init__(
-        self,
-        storage: Storage,
-        context: WriteContext,
-        attempt: int,
-        *,
-        number: int,
-        file_slice: FileSlice | None = None,
-        partition_path: str = "",
-        file_id: str = "",
-        more_rows: int = 0,
-    ) -> None:
-        self.partition_path = file_slice.group.partition_path if file_slice else partition_path
-        self.file_id = file_slice.group.file_id if file_slice else file_id
-        token = str(WriteToken(number, _STAGE, attempt))
-        self.name = format_base_file(BaseFileName(self.file_id, token, context.instant))
-        self.final = join(self.partition_path, self.name)
-        large = file_slice is not None and file_slice.base is not None and file_slice.base.size_bytes > MAPPED_BYTES
-        self.out = BaseFileWriter(
-            storage,
-            context,
-            self.name,
-            avro=avro_of(context),
-            more_rows=more_rows + (_entries_of(file_slice, context) if file_slice else 0),
-            row_groups=RowGroups.of(large=large, memory_bytes=context.memory_bytes),
-        )
-
-    def __enter__(self) -> NewBaseFile:
-        self.out.__enter__()
-        return self
-
-    def __exit__(self, *exc: Any) -> None:
-        self.out.__exit__(*exc)
-
-
-def _entries_of(file_slice: FileSlice, context: WriteContext) -> int:
-    """As many as commits say that the logs of the slice hold."""
-    logs = counted_logs(file_slice.logs, context.visible).logs
-    return sum(count for log in logs for _, count in log.committed_entries)
-
-
-def base_result(writer: NewBaseFile, marker: str, file_slice: FileSlice | None, **counts: Any) -> WriteResult:
-    """What a finished file comes to; `counts` are fields of its `WriteStat`."""
-    stat = WriteStat(
-        file_id=writer.file_id,
-        partition_path=writer.partition_path,
-        path=writer.final,
-        prev_commit=file_slice.base_instant if file_slice else None,
-        total_bytes=writer.out.size_bytes,
-        file_size_bytes=writer.out.size_bytes,
-        prev_base_file=file_slice.base.name if file_slice and file_slice.base else None,
-        **counts,
-    )
-    return WriteResult(stat, StagedFile(writer.out.staged, writer.final, marker), writer.out.ranges)
-
-
-@for_the_same
-def avro_of(context: WriteContext) -> dict[str, Any]:
-    """The Avro schema of the rows that are written, with the meta columns."""
-    schema = without_meta_fields(context.schema)
-    if context.unstored is not None:
-        schema = context.unstored.stored_schema(schema)
-    return with_meta_columns(avro_from_arrow(schema, table_name=context.table_name))

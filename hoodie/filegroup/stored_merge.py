@@ -39,7 +39,10 @@ class MergedBatch:
     """Rows that take the place of the others."""
     met: np.ndarray
     """Numbers of the newer records whose keys the batch is the first to hold."""
-    deleted: int = 0
+    older: np.ndarray
+    """Numbers of the rows of the batch that the merged ones take the place of, in their order."""
+    gone: np.ndarray
+    """Numbers of the rows of the batch that are deleted."""
 
 
 def merge_with_stored(batch: pa.RecordBatch, newer: Newer, rule: MergeRule, met: np.ndarray) -> MergedBatch:
@@ -60,7 +63,7 @@ def merge_with_stored(batch: pa.RecordBatch, newer: Newer, rule: MergeRule, met:
         once = ~met[entries] & (first[entries] == rows)
         rows, entries = rows[once], entries[once]
     if not len(rows):
-        return MergedBatch(batch, newer.rows.slice(0, 0), entries)
+        return MergedBatch(batch, newer.rows.slice(0, 0), entries, rows, rows)
     stored = ordering_of(batch, rule)
     if newer.ordering is None or stored is None:
         wins = np.ones(len(rows), dtype=bool)
@@ -78,7 +81,7 @@ def merge_with_stored(batch: pa.RecordBatch, newer: Newer, rule: MergeRule, met:
         merged = merged_rows(older, newer, entries[live], wins[live], rule)
     keep = np.ones(batch.num_rows, dtype=bool)
     keep[rows[replaced]] = False
-    return MergedBatch(batch.filter(pa.array(keep)), merged, entries, deleted=int((replaced & dead).sum()))
+    return MergedBatch(batch.filter(pa.array(keep)), merged, entries, rows[live], rows[replaced & dead])
 
 
 def merged_rows(older: pa.Table, newer: Newer, entries: np.ndarray, wins: np.ndarray, rule: MergeRule) -> pa.Table:

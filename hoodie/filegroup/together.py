@@ -16,14 +16,13 @@ from hoodie.engine.base import Engine
 from hoodie.filegroup.equal_texts import may_be_equal
 from hoodie.filegroup.footer_keys import footer_chains
 from hoodie.filegroup.log_writer import encode_contents
+from hoodie.filegroup.new_base_file import avro_of, new_attempt
 from hoodie.filegroup.ordering import bools, whole
 from hoodie.filegroup.row_copies import copied_rows
 from hoodie.filegroup.run import (
     LogRows,
     as_one,
-    avro_of,
     deletes_of,
-    new_attempt,
     run_write,
     split,
     stamped,

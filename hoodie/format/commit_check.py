@@ -41,6 +41,12 @@ def _check_stat(stat: WriteStat, path: str, time: str | None) -> None:
             raise CorruptFileError(
                 f"{path}: log file {name[:200]!r} of group {stat.file_id!r} is not a file name; {_ADVICE}"
             )
+    for change_log in stat.change_logs:
+        folder, _, name = change_log.rpartition("/")
+        if folder != stat.partition_path or parse_log_file(name) is None:
+            raise CorruptFileError(
+                f"{path}: {change_log[:200]!r} is no change log of partition {stat.partition_path!r}; {_ADVICE}"
+            )
     if not stat.path:  # Hudi leaves it out where a task wrote nothing
         if stat.num_writes or stat.num_deletes:
             raise CorruptFileError(

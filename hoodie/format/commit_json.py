@@ -165,6 +165,8 @@ def _stat_to_json(stat: WriteStat) -> dict[str, Any]:
     }
     for key, name in _COUNTS.items():
         found[key] = getattr(stat, name)
+    if stat.change_logs:
+        found["cdcStats"] = dict(stat.change_logs)
     if stat.log_version is not None:
         # These make it a delta write stat for Hudi. Log files are written once, so each write begins at their start.
         found |= {"logVersion": stat.log_version, "logOffset": 0, "logFiles": list(stat.log_files)}
@@ -185,6 +187,7 @@ def _stat_from_json(stat: _Fields, partition: str) -> WriteStat:
         log_version=None if stat.get("logVersion") is None else stat.count("logVersion"),
         base_file=stat.text("baseFile"),
         log_files=stat.names("logFiles"),
+        change_logs=stat.counts("cdcStats"),
         **{name: stat.count(key) for key, name in _COUNTS.items()},
     )
 
@@ -224,6 +227,11 @@ class _Fields:
         """One text each in memory, however often they are named."""
         value = self._value.get(key)
         return value if isinstance(value, LogNames) else tuple(map(sys.intern, self.texts(key)))
+
+    def counts(self, key: str) -> Mapping[str, int]:
+        inner = self.mapping(key)
+        sizes = _Fields(inner, self._path, f"{key} of {self._where}")
+        return {name: sizes.count(name) for name in inner}
 
     def count(self, key: str) -> int:
         value = self._value.get(key)

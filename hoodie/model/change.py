@@ -35,7 +35,12 @@ class Change:
 def change_of_commit(instant: Instant, metadata: CommitMetadata) -> Change:
     """Of a write, a compaction, a log compaction or a clustering."""
     added = {
-        path: {name_of(stat.path): stat.file_size_bytes for stat in stats if stat.path}
+        path: {
+            name_of(file): size
+            for stat in stats
+            for file, size in ((stat.path, stat.file_size_bytes), *stat.change_logs.items())
+            if file
+        }
         for path, stats in metadata.write_stats.items()
     }
     completed = instant._replace(action=COMPLETES_AS.get(instant.action, instant.action))

@@ -136,6 +136,17 @@ class ChangeFormat(StrEnum):
     """Each change, the row before and after it as structs."""
 
 
+class ChangeLogMode(StrEnum):
+    """What change logs hold of each change, in Apache Hudi's words."""
+
+    OP_KEY_ONLY = "OP_KEY_ONLY"
+    """What happened, and the record key."""
+    DATA_BEFORE = "DATA_BEFORE"
+    """The row before it as well."""
+    DATA_BEFORE_AFTER = "DATA_BEFORE_AFTER"
+    """The rows before and after it."""
+
+
 class ChangePart(StrEnum):
     """Which changes of one commit in one file group a task tells."""
 

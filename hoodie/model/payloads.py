@@ -43,6 +43,8 @@ class WriteStat:
     total_log_files_compacted: int = 0
     total_log_bytes_compacted: int = 0
     total_updated_records_compacted: int = 0
+    change_logs: Mapping[str, int] = field(default_factory=dict)
+    """Path, relative to the table's base -> size of the change logs that were written beside the file."""
 
 
 @dataclass(frozen=True)

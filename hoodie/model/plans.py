@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.model.columns import ColumnHistory
-from hoodie.model.enums import BlockKind, ChangeFormat, ChangePart, Fill, MergeMode, RowCopies
+from hoodie.model.enums import BlockKind, ChangeFormat, ChangeLogMode, ChangePart, Fill, MergeMode, RowCopies
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.instant import InstantRange, InstantTime, VisibleInstants
 from hoodie.model.meta_fields import with_meta_fields
@@ -361,6 +361,8 @@ class WriteContext:
     """Where columns were renamed, dropped or moved: the stored ones, and those of this write."""
     own_logs: bool = False
     """A log file is named with the write's own instant, and versions begin anew with each; else with that of its slice."""
+    change_logs: ChangeLogMode | None = None
+    """What a change log beside each rewritten base file holds; None: there are no change logs."""
 
     @once
     def full_schema(self) -> pa.Schema:
@@ -394,10 +396,17 @@ class WriteResult:
     """With `RowCopies.HELD`: what a row copy has of the log file."""
     copy: StagedFile | None = None
     """With `RowCopies.STAGED`: the row copy."""
+    change_log: StagedFile | None = None
+    """What the file changed of the one before it, where the table has change logs."""
     revives: bool = False
     """A record in this log brings values of a deleted row back (`filegroup/revived.py`)."""
     keys: pa.Array | None = None
     """Of a small base file, in the order of its rows; see `WriteContext.held_key_bytes`."""
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The final names of its files, but for the row copy."""
+        return (self.file.final, *(() if self.change_log is None else (self.change_log.final,)))
 
 
 class WholeSlice(NamedTuple):

@@ -13,7 +13,6 @@ from hoodie.options.mergers import is_registered, not_registered
 from hoodie.options.merging import PAYLOAD, STRATEGY
 from hoodie.options.option import key_of
 from hoodie.options.table import (
-    CDC,
     DROP_COLUMNS,
     KEYGEN_CLASS,
     KEYGEN_TYPE,
@@ -51,8 +50,6 @@ def check_writable(config: TableConfig) -> None:
     elif config.keygen not in SUPPORTED_KEY_GENERATORS:
         named = config.raw.get(KEYGEN_TYPE) or config.raw.get(KEYGEN_CLASS)
         reason = f"its key generator is {named}, this release has {', '.join(SUPPORTED_KEY_GENERATORS)}"
-    elif config.keeps_change_logs:
-        reason = f"it keeps change logs ({CDC}=true), which this release does not write"
     if reason:
         raise UnsupportedTableError(f"table at {config.uri} can be read, not written: {reason}")
 
@@ -84,6 +81,8 @@ def check_against(config: TableConfig, requested: TableOptions) -> None:
         ("url-encoding of partition values", config.url_encode, requested.url_encode),
         ("storing of _hoodie_ columns", config.populate_meta_fields, requested.populate_meta_fields),
         ("leaving out of partition columns", config.drops_partition_columns, _drops(config, requested)),
+        ("writing of change logs", config.change_logs is not None, requested.change_logs),
+        ("content of change logs", config.change_logs, requested.change_log_mode if config.change_logs else None),
         ("merge mode", config.merge_mode, requested.merge_mode),
         ("payload class", config.payload, requested.payload),
         ("merger", config.merger or "", requested.merger),

@@ -61,10 +61,6 @@ NOT_DONE: tuple[NotDone, ...] = (
     NotDone("no table service manager is asked", ("hoodie.table.service.manager.enabled",)),
     NotDone("rolled back instants are not kept", ("hoodie.rollback.instant.backup.enabled",)),
     NotDone(
-        "change logs are not written; change queries here need none, those of Apache Hudi do",
-        ("hoodie.table.cdc.enabled",),
-    ),
-    NotDone(
         "a clean takes the partitions that have something to clean, and keeps to no list of them",
         ("hoodie.clean.partition.filter.regex", "hoodie.clean.partition.filter.selected"),
         refused=True,

@@ -10,7 +10,7 @@ from typing import TypeVar
 from hoodie.errors import CorruptFileError, OptionError, UnsupportedTableError
 from hoodie.format.layout import LAYOUTS, NEW, V6, V8, VERSIONS, Folder, Layout
 from hoodie.model.buckets import BucketLayout
-from hoodie.model.enums import MergeMode, TableType, TableVersion
+from hoodie.model.enums import ChangeLogMode, MergeMode, TableType, TableVersion
 from hoodie.model.names import HOODIE, PROPERTIES, is_inside, join
 from hoodie.model.plans import DeleteMarker, MergeRule
 from hoodie.options.buckets import asked_layout, layout_properties, parse_layout
@@ -66,6 +66,7 @@ HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
 DROP_COLUMNS = "hoodie.datasource.write.drop.partition.columns"
 CDC = "hoodie.table.cdc.enabled"
+CDC_MODE = "hoodie.table.cdc.supplemental.logging.mode"
 METADATA = "hoodie.table.metadata.partitions"
 _METADATA_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 _MOR_INSERTS = "hoodie.python.mor.inserts"
@@ -90,6 +91,7 @@ PROPERTY_OF: Mapping[str, str] = {
     "populate_meta_fields": META_FIELDS,
     "drops_partition_columns": DROP_COLUMNS,
     "mor_inserts": _MOR_INSERTS,
+    "change_logs": CDC,
     "global_index": INDEX,
     "timezone": _TIMEZONE,
     "timeline_folder": V8.timeline.property,
@@ -144,6 +146,8 @@ class TableConfig:
     """The index by which keys are unique in the whole table, where our properties say it; of Apache Hudi's only HBASE."""
     index_name: str = ""
     """Which one it is, of those that are kept outside of the table."""
+    change_logs: ChangeLogMode | None = None
+    """What writers log of changes beside the rows (change data capture); None: nothing."""
 
     @property
     def index_is_whole(self) -> bool:
@@ -183,11 +187,6 @@ class TableConfig:
         """The payload class where it says more than the merge mode; empty otherwise."""
         name = self.raw.get(PAYLOAD, "").strip()
         return special_payload(name) if name and self.layout.states_payload and self.rule.merger is None else ""
-
-    @property
-    def keeps_change_logs(self) -> bool:
-        """Its writers log what changed beside the rows (change data capture)."""
-        return self.raw.get(CDC, "").strip().lower() == "true"
 
 
 def infer_key_generator(record_key_fields: tuple[str, ...], partition_fields: tuple[str, ...]) -> KeyGeneratorType:
@@ -273,7 +272,8 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         DROP_COLUMNS: flag_text(options.drops_columns_here),
         "hoodie.partition.metafile.use.base.format": "false",
         "hoodie.table.partition_extractor_class": f"org.apache.hudi.hive.{_extractor(partition, options)}",
-        CDC: "false",
+        CDC: flag_text(options.change_logs),
+        CDC_MODE: (options.change_log_mode or ChangeLogMode.DATA_BEFORE_AFTER) if options.change_logs else "",
         _MOR_INSERTS: MorInserts.BASE_FILE if base_file_inserts else "",
         **layout_properties(buckets),
         INDEX: options.index if options.index in GLOBAL_INDEXES else "",
@@ -449,6 +449,7 @@ def parse_table_config(properties: Mapping[str, str], *, uri: str) -> TableConfi
         key_settings=read.key_settings(typed),
         global_index=read.choice(INDEX, IndexType, None) or _of_hudi(read),
         index_name=read.get(INDEX_NAME),
+        change_logs=read.change_logs(),
     )
 
 
@@ -501,6 +502,10 @@ class _Properties:
             return make(self.get(key))
         except ValueError:
             raise self.corrupt(f"{key}={self.get(key)!r} is none of its values") from None
+
+    def change_logs(self) -> ChangeLogMode | None:
+        mode = self.choice(CDC_MODE, lambda text: ChangeLogMode(text.upper()), ChangeLogMode.DATA_BEFORE_AFTER)
+        return mode if self.flag(CDC, default=False) else None
 
     def key_settings(self, partition_fields: tuple[str, ...]) -> KeySettings:
         try:

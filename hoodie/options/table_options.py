@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from hoodie.model.bucket_rules import BucketRules
 from hoodie.model.buckets import BucketEngine
-from hoodie.model.enums import MergeMode, TableType, TableVersion
+from hoodie.model.enums import ChangeLogMode, MergeMode, TableType, TableVersion
 from hoodie.model.plans import DeleteMarker
 from hoodie.options import keygen, merging
 from hoodie.options.keygen import SLASH_DATES, TIMESTAMPS_AS_TEXT, KeySettings, partition_columns
@@ -168,6 +168,13 @@ class TableOptions:
     """Merge by a Python function (`hoodie.register_merger`). Only hoodie can write such a table. Unset: by the merge mode."""
     delete_marker: DeleteMarker | None = listed(DELETE_FIELD, DELETE_MARKER)
     mor_inserts: MorInserts | None = remembered(MOR_INSERTS)
+    change_logs: bool | None = remembered(key("hoodie.table.cdc.enabled", boolean(), False))
+    """Write change logs, which Apache Hudi's change queries need; those of hoodie need none."""
+    change_log_mode: ChangeLogMode | None = remembered(
+        key("hoodie.table.cdc.supplemental.logging.mode", one_of(ChangeLogMode), "DATA_BEFORE_AFTER")
+    )
+    """What change logs hold: the record keys of changed rows, the rows before a change, or those before and after it. Readers find
+    the rest in the data files."""
     index: IndexType | None = None
     bucket_engine: BucketEngine | None = None
     index_name: str | None = None

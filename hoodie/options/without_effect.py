@@ -148,7 +148,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     "it counts only where a switch beside it is on": (
         *("hoodie.bootstrap.", "hoodie.errortable.", "hoodie.metrics", "hoodie.metaserver.", "hoodie.metastore."),
         *("hoodie.table.service.manager.", "hoodie.write.commit.callback.", "hoodie.precommit.validators."),
-        *("hoodie.table.cdc.", "hoodie.client.init.callback."),
+        "hoodie.client.init.callback.",
     ),
     "no payload class of this release reads it; merges go by the ordering columns": ("hoodie.payload.",),
     "the table's properties are written and checked by the writer": (

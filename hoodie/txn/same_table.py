@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from hoodie.errors import TableChangedError
 from hoodie.options.fits import check_writable
-from hoodie.options.table import CDC, PROPERTY_OF, TableConfig
+from hoodie.options.table import PROPERTY_OF, TableConfig
 from hoodie.view.schema import CREATE_SCHEMA
 
-_RULING = (CREATE_SCHEMA, CDC)
+_RULING = (CREATE_SCHEMA,)
 """Properties that rule writing and that `TableConfig` keeps as text only."""
 
 

@@ -317,6 +317,7 @@ class Transaction:
             history=history_after(self.history, schema, int(self.instant.padded)),
             unstored=unstored_of(self.context.config, schema),
             own_logs=self.context.config.layout.by_completion,
+            change_logs=self.context.config.change_logs,
         )
 
     def _check(self, metadata: CommitMetadata, footing: Footing) -> None:

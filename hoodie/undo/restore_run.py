@@ -140,7 +140,10 @@ def _named(active: ActiveTimeline, plan: RestorePlan) -> dict[str, int]:
     undone, timeline = _keys(plan), active.load_all()
     damaged = unreadable_commits(active, timeline, [time for time, _ in undone])
     commits = [i for i in timeline.commits if (i.time, i.action) in undone and i.time not in damaged]
-    return {stat.path: stat.file_size_bytes for commit in active.read_commits(commits) for stat in commit.stats()}
+    stats = [stat for commit in active.read_commits(commits) for stat in commit.stats()]
+    return {
+        path: size for stat in stats for path, size in ((stat.path, stat.file_size_bytes), *stat.change_logs.items())
+    }
 
 
 def _take_off(context: TableContext, plan: RestorePlan) -> None:

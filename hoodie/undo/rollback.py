@@ -172,9 +172,13 @@ def plan_rollback(context: TableContext, instant: Instant) -> RollbackPlan:
             base, found = parse_base_file(name), parse_log_file(name)
             if base is not None and base.instant == instant.time:
                 doomed.setdefault(base.file_id, []).append(info.path)
-            elif found is not None and (own_logs or instant.is_completed) and found.base_instant == instant.time:
+            elif (
+                found is not None
+                and (own_logs or instant.is_completed or found.suffix)
+                and found.base_instant == instant.time
+            ):
                 doomed.setdefault(found.file_id, []).append(info.path)
-            elif found is not None and not own_logs:
+            elif found is not None and not own_logs and not found.suffix:
                 groups.setdefault(found.file_id, []).append(
                     LogFile(partition_path, found.file_id, found.base_instant, found.version, name, info.size_bytes)
                 )

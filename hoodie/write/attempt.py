@@ -284,7 +284,8 @@ class Attempt:
         if any(task.number in useless & published.keys() for task in plan.tasks if isinstance(task, AppendTask)):
             raise outdated
         storage = self._context.storage
-        storage.each(storage.delete, [published[n] for n in useless & published.keys()])
+        gone = [written.results[n] for n in useless & published.keys()]
+        storage.each(storage.delete, [path for found in gone if found for path in found.paths])
         for number in useless:
             del written.results[number]
         written.published -= useless

@@ -30,9 +30,8 @@ def publish_files(
 ) -> Sequence[str]:
     """Make the folders partitions, then give the files and row copies their names. What it gives, `Publisher.clear` takes."""
     ensure_partitions(context.storage, sorted({r.stat.partition_path for r in results}), instant)
-    return context.publisher.publish(
-        instant, [*(result.file for result in results), *copies], gathered=gathered_markers
-    )
+    files = [file for result in results for file in (result.file, result.change_log) if file is not None]
+    return context.publisher.publish(instant, [*files, *copies], gathered=gathered_markers)
 
 
 def ensure_partitions(storage: Storage, partition_paths: Iterable[str], instant: str) -> None:

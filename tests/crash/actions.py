@@ -83,6 +83,11 @@ def _prepare(table_type: str) -> Callable[[Storage, FakeClock | None], None]:
     return prepare
 
 
+def _prepare_change_logs(storage: Storage, clock: FakeClock | None) -> None:
+    create(storage, table_type="COPY_ON_WRITE", more={"hoodie.table.cdc.enabled": "true"})
+    opened(storage, clock).upsert(batch(FIRST))
+
+
 def _prepare_logs(storage: Storage, clock: FakeClock | None) -> None:
     _prepare("MERGE_ON_READ")(storage, clock)
     opened(storage, clock).upsert(batch(MORE))
@@ -236,6 +241,7 @@ ACTIONS = {
     action.name: action
     for action in (
         Action("copy-on-write upsert", _prepare("COPY_ON_WRITE"), lambda table: table.upsert(batch(CHANGES))),
+        Action("upsert with change logs", _prepare_change_logs, lambda table: table.upsert(batch(CHANGES))),
         Action("merge-on-read upsert", _prepare_logs, lambda table: table.upsert(batch(CHANGES))),
         Action("upsert of deleted rows", _prepare_logs, lambda table: table.upsert(batch(AGAIN))),
         Action(

@@ -29,6 +29,7 @@ from tests.placed import EVERY, SERVER
 
 CALLS = {
     "copy-on-write upsert": 19,
+    "upsert with change logs": 25,
     "merge-on-read upsert": 24,
     "upsert of deleted rows": 18,
     "upsert with gathered markers": 22,
@@ -55,6 +56,7 @@ CALLS = {
 
 CALLS_IN_A_BUCKET = {
     "copy-on-write upsert": 18,
+    "upsert with change logs": 24,
     "merge-on-read upsert": 23,
     "upsert of deleted rows": 18,
     "upsert with gathered markers": 21,

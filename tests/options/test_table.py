@@ -242,6 +242,8 @@ def test_every_option_of_a_new_table_is_read_back():
         "timestamps_as_text",
         "slash_dates",
         "payload",
+        "change_logs",
+        "change_log_mode",
     }  # the tests below
     names = [each.name for each in fields(asked) if each.name not in in_files]
     assert {name: getattr(stored, name) for name in names} == {name: getattr(asked, name) for name in names}
@@ -536,7 +538,6 @@ def test_a_missing_checksum_is_fine():
         ({DROP: "true", "hoodie_table_keygenerator_type": "TIMESTAMP"}, "do not say the values"),
         ({PAYLOAD: "com.acme.P"}, r"merged by com\.acme\.P"),
         ({"hoodie_table_keygenerator_type": "SPARK_SQL"}, "key generator is SPARK_SQL"),
-        ({"hoodie_table_cdc_enabled": "true"}, "change logs"),
     ],
 )
 def test_tables_that_can_only_be_read_are_refused_for_writing(changed, told):
