@@ -3,24 +3,29 @@
 import io
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
 import hoodie
-from hoodie.errors import CorruptFileError, OptionError
+from hoodie.errors import CorruptFileError, InstantNotFoundError, OptionError
 from hoodie.format.commit_check import check_commit
+from hoodie.format.layout import V6, V9
 from hoodie.format.log_block import CorruptBlock, scan_blocks
 from hoodie.format.log_content import decode_avro_data
 from hoodie.model.change import change_of_commit
-from hoodie.model.enums import Action, BlockKind, ChangeLogMode, HeaderKey, State, WriteOperation
+from hoodie.model.enums import MOVES_ROWS, Action, BlockKind, ChangeLogMode, HeaderKey, State, WriteOperation
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import name_of
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.model.tuning import Tuning
 from hoodie.storage.base import Storage
+from tests.effort import long_but
 from tests.memory_tables import SCHEMA, Input, batch, keys, new_table, opened
+from tests.random_histories import Histories
+from tests.test_history import play
 
 STATED = {
     "OP_KEY_ONLY": lambda change: change[:2],
@@ -171,3 +176,29 @@ def test_a_table_remembers_what_its_change_logs_hold():
     storage, clock = new_table(table_type="COPY_ON_WRITE")
     with pytest.raises(OptionError, match="writing of change logs is false in the table"):
         opened(storage, clock).upsert(rows, {"hoodie.table.cdc.enabled": "true"})
+
+
+class LoggedHistories(Histories):
+    def teardown(self):
+        table = self._table()
+        for before, instant in pairwise(table.timeline.commits):
+            metadata = table._context.active.read_commit(instant)
+            if metadata.operation in MOVES_ROWS or metadata.replaced_file_ids:
+                continue
+            try:
+                feed = table.changes(before.position, instant.position, images="before_after").to_arrow().to_pylist()
+            except InstantNotFoundError:
+                continue  # its files were cleaned
+            expected = [(r["op"], r["before"], r["after"]) for r in feed]
+            found = [(op, *rows) for op, _, *rows in as_hudi_finds(self.storage, table, instant)]
+            assert sorted(found, key=repr) == sorted(expected, key=repr), str(instant)
+        super().teardown()
+
+
+@pytest.mark.parametrize("version", [V6, V9])
+@pytest.mark.parametrize("ordering", ["ts", None])
+@pytest.mark.parametrize("more", long_but([False], [False, True]), ids=["sample", "more"])
+def test_any_history_logs_what_its_feed_tells(version, ordering, more):
+    kind = {"table_type": "COPY_ON_WRITE", "ordering": ordering, "version": version}
+    machine = type("Machine", (LoggedHistories,), kind | {"left_out": {"hoodie.table.cdc.enabled": "true"}})
+    play(machine, *((20, 30) if more else (2, 16)))
