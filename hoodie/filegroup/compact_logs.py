@@ -49,7 +49,10 @@ class LogCompacted:
 
 
 def run_compact_logs(storage: Storage, context: WriteContext, task: LogCompactTask) -> LogCompacted | None:
-    """Merge the logs of a slice into one log file; None where no block of them counts."""
+    """Merge the logs of a slice into one log file.
+
+    None where no block of them counts, and where blocks hold some columns only: a compaction completes such rows.
+    """
     file_slice, attempt = task.slice, new_attempt()
     full = context.full_schema
     avro = avro_of(context)
@@ -74,7 +77,7 @@ def run_compact_logs(storage: Storage, context: WriteContext, task: LogCompactTa
         live = collect(storage, file_slice.logs, logs, visible=context.visible, piece_bytes=piece_bytes)
         logs.finished()
         inputs = dict.fromkeys(block.header[HeaderKey.INSTANT_TIME] for block, _ in live.blocks)
-        if not inputs:
+        if not inputs or logs.missing:
             return None
         header = {
             HeaderKey.INSTANT_TIME: context.instant,

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+import hoodie
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import CommitConflictError, InstantNotFoundError, OptionError
 from hoodie.filegroup.log_blocks import counted_logs
@@ -20,6 +21,7 @@ from hoodie.storage.memory import MemoryStorage
 from hoodie.table import HoodieTable
 from tests.change_feed import changes_of
 from tests.effort import long_but
+from tests.golden_tables import copy_golden
 from tests.memory_tables import (
     FakeClock,
     Input,
@@ -567,3 +569,15 @@ def test_columns_that_came_later():
     opened(storage, clock).compact_logs(blocks=1)
     assert opened(storage, clock).scan().to_arrow().sort_by("id").to_pylist() == before
     assert {row["more"] for row in before} == {None, 101}
+
+
+def test_blocks_with_some_columns_wait_for_a_compaction(tmp_path):
+    path = copy_golden("v9_partial_updates", tmp_path).path
+    table = hoodie.open_table(path)
+    rows = sorted(map(str, table.scan().to_arrow().to_pylist()))
+    assert rows
+    assert [each.instant for each in table.compact_logs(blocks=1)] == [None]
+    assert sorted(map(str, table.scan().to_arrow().to_pylist())) == rows
+    assert not table.timeline.pending()
+    table.compact()
+    assert sorted(map(str, table.scan(query="read_optimized").to_arrow().to_pylist())) == rows
