@@ -12,14 +12,13 @@ from typing import Self
 import numpy as np
 import pyarrow as pa
 
-from hoodie.filegroup.log_scan import CollectedEntries, LogRecords
+from hoodie.filegroup.log_scan import CollectedEntries, LogRecords, is_partial
 from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, unconditional
 from hoodie.filegroup.picks import taken
 from hoodie.filegroup.spill import MOST_PARTS, KeySet, SpilledRows
 from hoodie.format.log_block import LogBlock
 from hoodie.hashes.of_keys import key_hash
 from hoodie.model.columns import ColumnHistory
-from hoodie.model.enums import HeaderKey
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import MergeRule, Room, UnstoredColumns
 
@@ -74,7 +73,7 @@ class BoundedEntries(CollectedEntries):
         return 0 if self._spilled is None else self._spilled.parts
 
     def add_data(self, block: LogBlock, path: str, piece_bytes: int | None = None) -> None:
-        if block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true":
+        if is_partial(block):
             self._may_spill = (
                 False  # which columns a row has is known by its number; tables of version 6 have no such blocks
             )

@@ -33,7 +33,7 @@ from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import BlockKind, HeaderKey, MergeMode
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.instant import InstantTime, VisibleInstants
-from hoodie.model.meta_fields import COMMIT_TIME, PARTITION_PATH, RECORD_KEY
+from hoodie.model.meta_fields import COMMIT_TIME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import folder_of
 from hoodie.model.plans import MergeRule, UnstoredColumns
 from hoodie.storage.base import Storage
@@ -210,7 +210,7 @@ class CollectedEntries:
             if self.unstored is not None:
                 table = self.unstored.completed(table, pa.schema([*self.schema, *marks]), path)
             _check_meta(table, block, path, keys_only=self.unstored is not None and self.unstored.keys)
-            if block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true":
+            if is_partial(block):
                 has = _columns_of(block, path)
                 lacks = frozenset(self.schema.names).difference(has if renames is None else renames.targets(has))
                 self.missing.append((self.offset, self.offset + table.num_rows, lacks))
@@ -299,6 +299,16 @@ class CollectedEntries:
             for name in lacks:
                 found.setdefault(name, np.ones(self.offset, dtype=bool))[start:end] = False
         return found
+
+
+def is_partial(block: LogBlock) -> bool:
+    """Whether it has some columns only, in which case the values of the others come from older records."""
+    return block.header.get(HeaderKey.IS_PARTIAL, "").lower() == "true"
+
+
+def user_columns(block: LogBlock, path: str) -> tuple[str, ...]:
+    """Its columns in their order, without the meta columns."""
+    return tuple(name for name in _columns_of(block, path) if name not in META_COLUMNS)
 
 
 def _columns_of(block: LogBlock, path: str) -> Sequence[str]:

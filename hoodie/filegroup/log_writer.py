@@ -33,6 +33,7 @@ def write_log_file(
     data: pa.Table,
     deletes: pa.Table,
     content: bytes | None = None,
+    partial: bool = False,
 ) -> int:
     """Write data blocks, then a delete block, as one file in the staging folder; gives its size in bytes.
 
@@ -41,8 +42,11 @@ def write_log_file(
         data: rows with the meta columns, all of this instant and with one file name.
         deletes: `_hoodie_record_key`, `_hoodie_partition_path` and the ordering fields' columns (null: always wins).
         content: of the one block that has the data, where it is encoded already.
+        partial: the data have some of the table's columns only.
     """
     header = {HeaderKey.INSTANT_TIME: context.instant, HeaderKey.SCHEMA: schema_text(avro)}
+    if partial:
+        header[HeaderKey.IS_PARTIAL] = "true"
     gone = Deletes(deletes.column(RECORD_KEY), deletes.column(PARTITION_PATH), stored_ordering(deletes, context.rule))
     same = _OF_ONE_WRITE if context.unstored is None else ()  # null, without `_hoodie_` columns
     blocks = encode_blocks(data, gone, header=header, avro=avro, options=context.files, same=same, content=content)

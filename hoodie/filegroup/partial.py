@@ -1,8 +1,11 @@
 """Partial updates: rows that have some of the table's columns get the others from the rows that are stored under their keys.
 
-Table version 6 knows no log blocks with some columns only (version 8 does), and other readers would take an absent column for
-null. So whole rows are written, to logs as to base files: the rows are completed from the slice as the task's snapshot shows
-it, and then take the way of all rows. The transaction sees to it that the slice is still that one when they are published.
+Mostly whole rows are written, to logs as to base files: the rows are completed from the slice as the task's snapshot shows it,
+and then take the way of all rows. The transaction sees to it that the slice is still that one when they are published.
+
+From table version 8 on, logs may have blocks with some columns only, which readers complete. They are written on request, and only
+where Apache Hudi 1.2.0 reads them right: by event time, with the ordering fields, and never beside blocks of another kind or of
+other columns (docs/MERGING.md).
 """
 
 from __future__ import annotations
@@ -14,9 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import SchemaError
+from hoodie.filegroup.log_blocks import live_blocks
+from hoodie.filegroup.log_scan import is_partial, user_columns
 from hoodie.filegroup.merge import positions_in
 from hoodie.filegroup.picks import column_taken
 from hoodie.filegroup.slice_reader import read_slice
+from hoodie.model.enums import MergeMode
 from hoodie.model.files import FileSlice
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import DELETED, WriteContext
@@ -45,6 +51,27 @@ def completed_rows(storage: Storage, context: WriteContext, file_slice: FileSlic
             rows = rows.set_column(rows.column_names.index(name), rows.schema.field(name), column_taken(both, source))
     _require_whole(rows, context, absent)
     return rows
+
+
+def block_columns(
+    storage: Storage, context: WriteContext, file_slice: FileSlice, rows: pa.Table
+) -> tuple[str, ...] | None:
+    """The columns of the rows' block, where it has some of them only; None: the rows have to be completed."""
+    rule, given = context.rule, context.given
+    if not context.some_columns or given is None or file_slice.base is None or context.history is not None:
+        return None
+    absent = [field for field in context.schema if field.name not in given]
+    by_event_time = rule.mode is MergeMode.EVENT_TIME_ORDERING and set(rule.ordering_fields) <= {*given}
+    plain = rule.fill is None and rule.merger is None and not rule.payload
+    if not (absent and by_event_time and plain and all(field.nullable for field in absent)):
+        return None
+    if DELETED in rows.column_names and pc.any(rows.column(DELETED)).as_py():
+        return None
+    columns = tuple(name for name in context.schema.names if name in given)
+    for block, path in live_blocks(storage, file_slice.logs, context.visible, at_once=False).blocks:
+        if not is_partial(block) or user_columns(block, path) != columns:
+            return None
+    return columns
 
 
 def stored_rows(

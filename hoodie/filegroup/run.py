@@ -21,7 +21,7 @@ from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, uncondit
 from hoodie.filegroup.merger import reduce_by_merger
 from hoodie.filegroup.new_base_file import STAGE, NewBaseFile, avro_of, base_result, new_attempt
 from hoodie.filegroup.ordering import bools, ordering_of
-from hoodie.filegroup.partial import completed_rows
+from hoodie.filegroup.partial import block_columns, completed_rows
 from hoodie.filegroup.picks import taken
 from hoodie.filegroup.revived import revives, without_lost
 from hoodie.filegroup.rewrite import REWRITE_BYTES, Carried, read_for_rewrite
@@ -36,6 +36,7 @@ from hoodie.model.meta_fields import (
     COMMIT_SEQNO,
     COMMIT_TIME,
     FILE_NAME,
+    META_COLUMNS,
     PARTITION_PATH,
     RECORD_KEY,
     without_meta_fields,
@@ -110,10 +111,15 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: AppendT
     rows = _rows_of(storage, context, task, task.slice)
     if rows is None:
         return None
+    columns = block_columns(storage, context, task.slice, rows)
+    if columns is None:
+        rows = completed_rows(storage, context, task.slice, rows)
     live, deleted = split(rows)
     rows = stamp(live, context, task.number, file_name=task.file_id)
     if context.unstored is not None:
         rows = context.unstored.stored(rows)
+    if columns is not None:
+        rows = rows.select([*META_COLUMNS, *columns])
     return write_append(storage, context, attempt, task, LogRows(rows, live, deleted))
 
 
@@ -139,8 +145,19 @@ def write_append(storage: Storage, context: WriteContext, attempt: int, task: Ap
     names_slice = not context.own_logs or context.change_logs is not None  # readers of changes look it up in the commit
     name = format_log_file(LogFileName(task.file_id, in_name, task.log_version, token))
     final = join(task.partition_path, name)
+    avro = avro_of(context)
+    partial = rows.stamped.num_columns < len(avro["fields"])
+    if partial:
+        avro = {**avro, "fields": [each for each in avro["fields"] if each["name"] in rows.stamped.column_names]}
     size = write_log_file(
-        storage, context, name, avro=avro_of(context), data=rows.stamped, deletes=rows.deleted, content=rows.content
+        storage,
+        context,
+        name,
+        avro=avro,
+        data=rows.stamped,
+        deletes=rows.deleted,
+        content=rows.content,
+        partial=partial,
     )
     stat = WriteStat(
         file_id=task.file_id,
@@ -162,7 +179,7 @@ def write_append(storage: Storage, context: WriteContext, attempt: int, task: Ap
         ranges_of_rows(rows.stamped, commit_time=None if context.unstored is not None else context.instant),
         revives=bool(task.deletes) and revives(storage, context, file_slice, task.deletes, rows.live),
     )
-    if context.row_copies is RowCopies.NONE:
+    if context.row_copies is RowCopies.NONE or partial:
         return result
     copied = rows.copied
     if copied is None:
@@ -179,6 +196,7 @@ def _merge(storage: Storage, context: WriteContext, attempt: int, task: MergeTas
     rows = _rows_of(storage, context, task, file_slice)
     if rows is None:
         return None
+    rows = completed_rows(storage, context, file_slice, rows)
     incoming = _Incoming.of(without_lost(storage, context, file_slice, rows), context, task.number)
     with (
         NewBaseFile(
@@ -239,7 +257,7 @@ def _create(storage: Storage, context: WriteContext, attempt: int, task: CreateT
     rows = _rows_of(storage, context, task, None)
     if rows is None:
         return None
-    live, _ = split(rows)
+    live, _ = split(completed_rows(storage, context, None, rows))
     if not live.num_rows:
         return None
     if context.sort_by_key:
@@ -274,14 +292,13 @@ def _slices(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
 
 
 def _rows_of(storage: Storage, context: WriteContext, task: RowsTask, file_slice: FileSlice | None) -> pa.Table | None:
-    """The rows that the task writes, whole: those of its updates and its inserts; None when it has none."""
+    """The rows that the task writes, as the batch has them: those of its updates and its inserts; None when it has none."""
     matched, fresh = task_rows(storage, context, task)
     if context.key_texts is not None and (context.combine or matched):
         # Rows of an insert that are not combined meet nobody: they stand beside each other.
         met = file_slice if matched else None
         refuse_equal_texts(storage, context, [*matched, *fresh], task.partition_path, met)
-    rows = combined([*matched, *fresh], context)
-    return None if rows is None else completed_rows(storage, context, file_slice, rows)
+    return combined([*matched, *fresh], context)
 
 
 def task_rows(storage: Storage, context: WriteContext, task: RowsTask) -> tuple[list[pa.Table], list[pa.Table]]:

@@ -342,6 +342,8 @@ class WriteContext:
     """For tasks that merge a slice's logs."""
     given: tuple[str, ...] | None = None
     """Columns that the batch has, where absent ones keep their stored values; None: absent ones are null."""
+    some_columns: bool = False
+    """With `given`: log blocks may have these columns only."""
     sort_by_key: bool = False
     """`create` only: rows stand in the order of their record keys."""
     row_copies: RowCopies = RowCopies.NONE

@@ -105,6 +105,10 @@ class WriteOptions(FileSettings, StreamSettings):
     them. The other two are as NONE: every file holds one partition."""
     partial: bool = option("hoodie.python.upsert.partial", boolean(), False)
     """Upsert only the columns that the batch has: rows of stored keys keep the others, new rows have null there."""
+    some_columns: bool = option("hoodie.python.upsert.partial.blocks", boolean(), False)
+    """A partial upsert into a merge-on-read table of version 8 or 9 writes log blocks with its columns only and reads no stored
+    rows, if the table is merged by event time and the batch has the ordering columns. Apache Hudi 1.2.0 reads such blocks, but its
+    incremental queries fail on commits that have nothing else."""
     null_for_missing: bool = combined(or_, _NULL_FOR_MISSING, _RECONCILE)
     integers_to_floating: bool = option("hoodie.python.write.integers.to.floating", boolean(), False)
     """A batch of floating point numbers makes an integer column of the table a floating one, for good; beyond 2^53 integers are

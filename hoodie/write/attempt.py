@@ -213,6 +213,12 @@ class Attempt:
             combine=options.combine or self._placement.combines,
             key_texts=key_texts(context.config, self._schema, by_path=not self._placement.is_global),
             given=tuple(batch.given.names) if rules.partial else None,
+            some_columns=(
+                options.some_columns
+                and context.config.layout.by_completion
+                and context.config.populate_meta_fields
+                and context.config.change_logs is None
+            ),
             sort_by_key=rules.sorts,
             row_copies=how_to_copy(
                 context.rule,

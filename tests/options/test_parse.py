@@ -204,6 +204,7 @@ def test_our_own_keys_are_the_only_ones_that_hudi_does_not_know():
         "hoodie.payload.delete.marker",
         "hoodie.python.merger",
         "hoodie.python.upsert.partial",
+        "hoodie.python.upsert.partial.blocks",
         "hoodie.python.view.checkpoint.path",
         "hoodie.python.write.integers.to.floating",
         "hoodie.python.hive_sync.timeout",
