@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from integration.change_queries import EACH_PAIR, KINDS_OF_LOGS, OPTIONS, changes_by_hudi, events, rows
 from integration.hudi_client import HudiPeer, PeerError
-from integration.test_changes_with_hudi import EACH_PAIR, KINDS_OF_LOGS, OPTIONS, changes_by_hudi, events, rows
 from integration.views import by_hudi, by_rust, differences, ours
 from tests.change_feed import check_feed
 from tests.effort import soak_but

@@ -1,7 +1,6 @@
 """The change feed beside Apache Hudi's change queries, on tables with change logs that Apache Hudi writes here and now."""
 
 import itertools
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,43 +9,11 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from integration.change_queries import EACH_PAIR, KINDS_OF_LOGS, OPTIONS, SCHEMA, changes_by_hudi, events, rows
 from integration.hudi_client import HudiPeer, PeerError
 from integration.views import by_hudi, differences, ours
 from tests.change_feed import check_feed, check_in_order
 from tests.effort import soak_but
-
-SCHEMA = pa.schema(
-    [("id", pa.string()), ("part", pa.string()), ("n", pa.int32()), ("tags", pa.list_(pa.string())), ("ts", pa.int64())]
-)
-OPTIONS = {
-    "hoodie.table.name": "cdc",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "part",
-    "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.table.cdc.enabled": "true",
-    "hoodie.parquet.small.file.limit": "0",
-    "hoodie.index.bloom.num_entries": "100",
-}
-KINDS_OF_LOGS = list(
-    itertools.product(
-        ["COPY_ON_WRITE", "MERGE_ON_READ"], ["6", "9"], ["data_before_after", "data_before", "op_key_only"]
-    )
-)
-EACH_PAIR = [
-    ("COPY_ON_WRITE", "6", "data_before_after"),
-    ("COPY_ON_WRITE", "9", "data_before"),
-    ("COPY_ON_WRITE", "9", "op_key_only"),
-    ("MERGE_ON_READ", "6", "data_before"),
-    ("MERGE_ON_READ", "6", "op_key_only"),
-    ("MERGE_ON_READ", "9", "data_before_after"),
-]
-"""Any two of the three stand together in one of them."""
-
-
-def rows(*keys: str, n: int, ts: int) -> pa.Table:
-    """A row for each key; the partition is the key's last letter."""
-    found = [{"id": key, "part": key[-1], "n": n, "tags": [key, str(n)], "ts": ts} for key in keys]
-    return pa.Table.from_pylist(found, schema=SCHEMA)
 
 
 def write_history(hudi: HudiPeer, path: Path, options: dict[str, str]) -> None:
@@ -152,21 +119,3 @@ def test_keys_that_a_global_index_moves_are_deleted_before_they_are_inserted(
 
 def by_id(row: dict[str, Any]) -> str:
     return str(row["id"])
-
-
-def changes_by_hudi(hudi: HudiPeer, path: Path, begin: str, end: str) -> pa.Table:
-    options = {"hoodie.datasource.query.incremental.format": "cdc"}
-    return hudi.read(path, "incremental", begin=begin, end=end, options=options).table
-
-
-def events(table: pa.Table) -> list[Any]:
-    """Without what Hudi's texts have by the way it found a change: meta columns, and nulls or their absence."""
-    found = []
-    for row in table.to_pylist():
-        images = (json.loads(row[side] or "null") for side in ("before", "after"))
-        bare = [
-            image and {n: v for n, v in image.items() if v is not None and not n.startswith("_hoodie_")}
-            for image in images
-        ]
-        found.append((row["op"], row["ts_ms"], *bare))
-    return sorted(found, key=repr)

@@ -7,8 +7,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from hoodie.errors import CommitConflictError, InstantNotFoundError, UnsupportedTableError
 from hoodie.filegroup.run import run_read
@@ -20,6 +28,7 @@ from hoodie.table import HoodieTable
 from hoodie.timeline.timeline import WRITES
 from hoodie.write.attempt import ClusteringInTheWayError
 from tests.change_feed import check_feed, check_in_order
+from tests.effort import SOAK
 from tests.followed import Followers
 from tests.history_model import Model
 from tests.memory_tables import Input, batch, keys, leftovers, new_table, opened, plain, snapshot_of, stray_files
@@ -626,3 +635,14 @@ class Histories(RuleBasedStateMachine):
             action = Action.COMPACTION if instant.action in (Action.COMPACTION, Action.COMMIT) else Action.LOGCOMPACTION
             ids = {operation.file_id for operation in active.read_compaction_plan(time, action).operations}
         self.model.schedule(time, frozenset(ids))
+
+
+def play(machine, examples, steps):
+    # File ids are random, so a failure does not always come again while hypothesis makes it smaller: only soaking does that.
+    phases = tuple(Phase) if SOAK else (Phase.generate,)
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples, stateful_step_count=steps, deadline=None, derandomize=not SOAK, phases=phases
+        ),
+    )

@@ -4,14 +4,12 @@ HOODIE_SOAK=1 runs many more and longer histories.
 """
 
 import pytest
-from hypothesis import Phase, settings
-from hypothesis.stateful import run_state_machine_as_test
 
 from hoodie.format.layout import V9
 from hoodie.options.values import IndexType
 from tests.effort import SOAK, long_but
 from tests.moving_histories import IndexedHistories, MovingHistories
-from tests.random_histories import Histories
+from tests.random_histories import Histories, play
 
 
 @pytest.mark.parametrize("ordering", long_but(["ts"], ["ts", None]), ids=["event_time", "commit_time"])
@@ -25,17 +23,6 @@ def test_any_history_reads_as_the_model_says(kind, ordering, more):
     elif SOAK:
         examples, steps = 2000, 60
     play(machine, examples, steps)
-
-
-def play(machine, examples, steps):
-    # File ids are random, so a failure does not always come again while hypothesis makes it smaller: only soaking does that.
-    phases = tuple(Phase) if SOAK else (Phase.generate,)
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=examples, stateful_step_count=steps, deadline=None, derandomize=not SOAK, phases=phases
-        ),
-    )
 
 
 NO_META = {"hoodie.populate.meta.fields": "false"}

@@ -24,8 +24,7 @@ from hoodie.model.tuning import Tuning
 from hoodie.storage.base import Storage
 from tests.effort import long_but
 from tests.memory_tables import SCHEMA, Input, batch, keys, new_table, opened
-from tests.random_histories import Histories
-from tests.test_history import play
+from tests.random_histories import Histories, play
 
 STATED = {
     "OP_KEY_ONLY": lambda change: change[:2],
