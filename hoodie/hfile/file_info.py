@@ -57,6 +57,10 @@ def decode_file_info(data: memoryview) -> dict[bytes, bytes]:
 
 def cells_of(info: Mapping[bytes, bytes]) -> Cells:
     """How the cells of the file end."""
-    has_versions = int.from_bytes(info.get(KEY_VALUE_VERSION, b""), "big") == 1
     greatest = int.from_bytes(info.get(GREATEST_VERSION, b""), "big")
-    return Cells(has_versions=has_versions, versions_are_zero=greatest == 0, has_tags=_MOST_TAGS in info)
+    # Apache Hudi's own writer, before 1.2, states the greatest version in one byte, and nothing else.
+    is_bare = len(info.get(GREATEST_VERSION, b"")) == 1 and KEY_VALUE_VERSION not in info
+    has_versions = is_bare or int.from_bytes(info.get(KEY_VALUE_VERSION, b""), "big") == 1
+    return Cells(
+        has_versions=has_versions, versions_are_zero=greatest == 0, has_tags=_MOST_TAGS in info, keys_are_rows=is_bare
+    )

@@ -58,6 +58,8 @@ class Cells:
     has_versions: bool = True
     versions_are_zero: bool = True
     has_tags: bool = False
+    keys_are_rows: bool = False
+    """Nothing follows the row in a key: files by Apache Hudi's own writer before 1.2 (public table hudi-v9-table-mor)."""
 
 
 def encode_key(row: bytes, column: Column) -> bytes:
@@ -179,7 +181,8 @@ def _alike(data: memoryview, cells: Cells, start: int, stop: int) -> tuple[_Ints
     """The places of cells whose keys, rows and values are all as long as those of the first one; None where they are not, or
     where anything is wrong with one.
     """
-    if stop - start < _HEAD.size or cells.has_tags or (cells.has_versions and not cells.versions_are_zero):
+    is_plain = not (cells.has_tags or cells.keys_are_rows or (cells.has_versions and not cells.versions_are_zero))
+    if stop - start < _HEAD.size or not is_plain:
         return None
     key, value, row = _HEAD.unpack_from(data, start)
     room = key - _KEY_BESIDE - row
@@ -233,24 +236,29 @@ def _placed(data: memoryview, cells: Cells, starts: _Ints, ends: _Ints) -> CellB
     key_starts = starts + _LENGTHS.size
     key_ends = key_starts + numbers[:, 0]
     value_ends = key_ends + numbers[:, 1]
-    wrong = (numbers[:, 0] < _KEY_BESIDE) | (value_ends > ends)
+    beside = 2 if cells.keys_are_rows else _KEY_BESIDE
+    wrong = (numbers[:, 0] < beside) | (value_ends > ends)
     if wrong.any():
         raise CorruptFileError(f"a cell in it has a key of {int(numbers[np.argmax(wrong), 0])} bytes")
     row_sizes = _windows(buffer, key_starts, 2).view(">u2")[:, 0].astype(np.int64)
     row_ends = key_starts + 2 + row_sizes
-    room = numbers[:, 0] - _KEY_BESIDE - row_sizes
+    room = numbers[:, 0] - beside - row_sizes
     if (room < 0).any():
         raise CorruptFileError(f"the row of a cell in it takes {int(row_sizes[np.argmax(room < 0)])} bytes")
-    families = buffer[row_ends].astype(np.int64)
-    if (families > room).any():
+    if not cells.keys_are_rows:
+        _require_puts(buffer, row_ends, key_ends, room)
+    if cells.has_versions and cells.versions_are_zero and buffer[ends - 1].any():
+        raise CorruptFileError("a cell in it has a version, though the file says that none has")
+    return CellBlock(data, key_starts + 2, row_ends, key_ends, value_ends)
+
+
+def _require_puts(buffer: npt.NDArray[np.uint8], row_ends: _Ints, key_ends: _Ints, room: _Ints) -> None:
+    if (buffer[row_ends].astype(np.int64) > room).any():
         raise CorruptFileError("the family of a cell in it is longer than its key")
     kinds = buffer[key_ends - 1]
     if (kinds != _PUT).any():
         kind = int(kinds[np.argmax(kinds != _PUT)])
         raise UnsupportedTableError(f"the HFile has a cell of type {kind}; only puts (type {_PUT}) are read")
-    if cells.has_versions and cells.versions_are_zero and buffer[ends - 1].any():
-        raise CorruptFileError("a cell in it has a version, though the file says that none has")
-    return CellBlock(data, key_starts + 2, row_ends, key_ends, value_ends)
 
 
 def _windows(buffer: npt.NDArray[np.uint8], positions: _Ints, width: int) -> npt.NDArray[np.uint8]:
