@@ -29,11 +29,19 @@ CONDITIONS = (
 )
 
 
+@pytest.mark.parametrize("version", ["6", "9"])
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_every_action_of_ours(hudi, tmp_path, table_type):
-    path, name = tmp_path / "table", f"checked_{table_type.lower()}"
+def test_every_action_of_ours(hudi, tmp_path, table_type, version):
+    path, name = tmp_path / "table", f"checked_{table_type.lower()}_{version}"
+    in_version = {"hoodie.write.table.version": version}
     hoodie.create_table(
-        path, rows([0], turn=0).schema, record_key="id", partition_by="part", ordering="ts", table_type=table_type
+        path,
+        rows([0], turn=0).schema,
+        record_key="id",
+        partition_by="part",
+        ordering="ts",
+        table_type=table_type,
+        options=in_version,
     )
     hudi.sql(f"CREATE TABLE {name} USING hudi LOCATION '{path}'")
 
@@ -90,11 +98,17 @@ def test_every_action_of_ours(hudi, tmp_path, table_type):
     assert {row["file_path"].rpartition("/")[2] for row in files} == there
     hudi.sql(f"CALL show_metadata_table_stats(table => '{name}')")
     # Apache Hudi goes on with all of it.
-    more = OWN_DEFAULTS | INDEXES | {"hoodie.table.name": "table", "hoodie.datasource.write.table.type": table_type}
+    more = (
+        OWN_DEFAULTS
+        | INDEXES
+        | in_version
+        | {"hoodie.table.name": "table", "hoodie.datasource.write.table.type": table_type}
+    )
     for turn in (12, 13):
         hudi.write(path, rows(range(turn, turn + 20), turn=turn), more)
         checked()
         table().upsert(rows(range(turn - 5, turn + 2), turn=turn))
         checked()
     asked()
-    assert hoodie.open_table(path).config.metadata_partitions == ("bloom_filters", "column_stats", "files")
+    by_hudi = () if version == "6" else ("partition_stats",)
+    assert hoodie.open_table(path).config.metadata_partitions == ("bloom_filters", "column_stats", "files", *by_hudi)

@@ -13,14 +13,15 @@ import pyarrow as pa
 
 from hoodie.engine.local import LocalEngine
 from hoodie.format.commit_json import encode_commit
-from hoodie.format.log_block import encode_block
+from hoodie.format.log_block import encode_block, scan_blocks
 from hoodie.format.log_content import encode_deletes
 from hoodie.format.properties import format_properties
 from hoodie.hfile.reader import HFileReader
 from hoodie.hfile.source import BufferSource
-from hoodie.metadata.keys import RECORD_INDEX
+from hoodie.metadata.bounds import Bounds
+from hoodie.metadata.keys import PARTITION_STATS, RECORD_INDEX, partition_keys
 from hoodie.metadata.listing import MetadataListing
-from hoodie.metadata.payload import decode_locations
+from hoodie.metadata.payload import decode_locations, decode_stats
 from hoodie.metadata.record_index import merged_records
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.enums import BlockKind, HeaderKey
@@ -251,6 +252,43 @@ def read(storage, options=None):
 def wrote(storage, rows):
     clock = getattr(storage, "_inner", storage).clock
     opened(storage, clock, cache=Cache()).upsert(rows)
+
+
+def check_bounds(storage):
+    """The bounds of files and of partitions admit all rows; those of partitions are there for each column of each partition."""
+    context = TableContext.open(storage, LocalEngine(), cache=Cache())
+    snapshot, table = context.snapshot(), opened_metadata(storage)
+    slices = snapshot.view.latest_slices()
+    columns = pa.schema([field for field in snapshot.schema if not pa.types.is_nested(field.type)])
+    bases = [each.base.path for each in slices if each.base is not None]
+    logs = [log.path for each in slices for log in each.logs if log.committed_entries]
+    of_files = table.column_stats([*bases, *logs], columns)
+    assert of_files is not None, table.reasons
+    for name, stats in of_files.items():
+        missing = [path for path, known in zip([*bases, *logs], stats["values"].is_valid().to_pylist()) if not known]
+        assert all(not has_rows(storage, path) for path in missing), (name, missing)
+    paths = sorted({each.group.partition_path for each in slices})
+    rows = opened(storage, options=BY_FOLDERS, cache=Cache()).scan(meta_columns=True).to_arrow()
+    for column in columns:
+        keys = pa.array([partition_keys(path, [column.name])[0] for path in paths], pa.string())
+        bounds = Bounds(column.type, len(paths))
+        for found in table._newest(PARTITION_STATS, keys):
+            for stats in decode_stats(found.values, found.schema):
+                bounds.add(found.rows[stats.rows], stats.columns)
+        for path, row in zip(paths, bounds.table().to_pylist(), strict=True):
+            mine = rows.filter(pa.compute.equal(rows["_hoodie_partition_path"], path))
+            there = pa.compute.min_max(mine[column.name]).as_py()
+            assert row["values"] is not None, (path, column.name)
+            # A bound that is NaN comes as one that is not known.
+            if there["min"] is not None and row["high"] is not None:
+                assert row["low"] <= there["min"] <= there["max"] <= row["high"], (path, column.name, row, there)
+            assert row["nulls"] >= mine[column.name].null_count
+
+
+def has_rows(storage, path):
+    """Whether a log has data blocks."""
+    blocks = scan_blocks(storage.read(path))
+    return any(block.kind is not BlockKind.DELETE for block in blocks)
 
 
 # -- record indexes -----------------------------------------------------------------------------------------------------

@@ -91,14 +91,20 @@ def read_log_records(
 
 
 def read_log_rows(
-    storage: Storage, log: LogFile, schema: pa.Schema, *, rule: MergeRule, visible: VisibleInstants
+    storage: Storage,
+    log: LogFile,
+    schema: pa.Schema,
+    *,
+    rule: MergeRule,
+    visible: VisibleInstants,
+    unstored: UnstoredColumns | None = None,
 ) -> pa.Table:
-    """All rows of the data blocks of one log file, in the order in which they stand there; nothing is merged.
+    """All rows of the data blocks of one log file, in the order in which they stand there; nothing is merged. `unstored` as above.
 
     Raises:
         CorruptFileError, UnsupportedTableError: as `read_log_records`.
     """
-    found = CollectedEntries(schema, rule)
+    found = CollectedEntries(schema, rule, None, unstored)
     collect(storage, (log,), found, visible=visible)
     return pa.concat_tables(found.tables) if found.tables else schema.empty_table()
 

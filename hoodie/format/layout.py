@@ -61,6 +61,8 @@ class Layout(ABC):
     """The properties have a merge mode, which goes before a payload class; else a strategy id says it."""
     states_payload: bool
     """The properties have a payload class, and what it means; else a partial update mode says it."""
+    bounds_version: str
+    """Of the indexes of bounds in a new metadata table."""
 
     @property
     def folder(self) -> str:
@@ -252,6 +254,7 @@ V6: Layout = InstantLayout(
     history=Folder("hoodie.archivelog.folder", "archived"),
     states_merge_mode=False,
     states_payload=True,
+    bounds_version="V1",
 )
 V8: Layout = CompletionLayout(
     TableVersion.V8,
@@ -262,8 +265,9 @@ V8: Layout = CompletionLayout(
     history=Folder("hoodie.timeline.history.path", "history"),
     states_merge_mode=True,
     states_payload=True,
+    bounds_version="V1",
 )
-V9: Layout = replace(V8, version=TableVersion.V9, states_payload=False)
+V9: Layout = replace(V8, version=TableVersion.V9, states_payload=False, bounds_version="V2")
 LAYOUTS: Mapping[TableVersion, Layout] = {each.version: each for each in (V6, V8, V9)}
 """What a table of each version has."""
 NEW = V6

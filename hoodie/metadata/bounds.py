@@ -47,7 +47,8 @@ class Bounds:
         """
         count = len(self._known)
         at = numbers_of([rows], count)
-        low, high = (in_type(stats[name].combine_chunks(), self._kind).take(at) for name in ("low", "high"))
+        scales = stats["decimal"].combine_chunks()
+        low, high = (in_type(stats[name].combine_chunks(), self._kind, scales).take(at) for name in ("low", "high"))
         nulls, values, deleted, tight = (
             stats[name].combine_chunks().take(at) for name in ("nulls", "values", "deleted", "tight")
         )
@@ -80,13 +81,15 @@ class Bounds:
         return pa.table({name: pc.if_else(known, each, pa.scalar(None, each.type)) for name, each in columns.items()})
 
 
-def in_type(bounds: Any, kind: pa.DataType) -> Any:
-    """Bounds as they were stored -> those of a column of this type; null where they are none of it."""
+def in_type(bounds: Any, kind: pa.DataType, decimals: Any = None) -> Any:
+    """Bounds as they were stored -> those of a column of this type; null where they are none of it. `decimals`: what records say of
+    their precision and scale, from index version V2 on.
+    """
     unknown = _nulls_of(len(bounds), kind)
     if pa.types.is_null(bounds.type):
         return unknown
     try:
-        found = _cast(bounds, kind)
+        found = _cast(bounds, kind, decimals)
     except pa.ArrowException:
         return unknown
     if found is None:
@@ -128,14 +131,16 @@ def numbers_of(rows: list[Ints], count: int) -> Any:
     return pa.array(number, mask=number < 0)
 
 
-def _cast(bounds: Any, kind: pa.DataType) -> Any:
+def _cast(bounds: Any, kind: pa.DataType, decimals: Any) -> Any:
     """None where values of the stored type do not compare as those of the column do."""
     stored, types = bounds.type, pa.types
+    if types.is_decimal(kind) and decimals is not None and decimals.null_count < len(decimals):
+        return _cast_each(bounds, kind, decimals) if types.is_binary(stored) else None
     if types.is_decimal(kind):
         if kind.scale > _DECIMAL.scale:
             return None  # it was rounded
-        decimals = _decimals(bounds) if types.is_binary(stored) else bounds
-        return decimals.cast(kind) if types.is_decimal(decimals.type) else None
+        found = _decimals(bounds, _DECIMAL) if types.is_binary(stored) else bounds
+        return found.cast(kind) if types.is_decimal(found.type) else None
     if types.is_timestamp(kind):
         is_trusted = kind.unit == _TRUSTED_UNIT and (types.is_timestamp(stored) or stored == pa.int64())
         return bounds.cast(pa.int64()).cast(kind) if is_trusted else None
@@ -147,14 +152,25 @@ def _cast(bounds: Any, kind: pa.DataType) -> Any:
     return bounds.cast(kind) if is_wider or is_alike else None
 
 
-def _decimals(values: Any) -> Any:
+def _cast_each(bounds: Any, kind: pa.DataType, decimals: Any) -> Any:
+    """Bounds in bytes, each of the precision and scale that its record says."""
+    found = _nulls_of(len(bounds), kind)
+    for text in decimals.drop_null().unique().to_pylist():
+        is_such = pc.equal(decimals, text).fill_null(False)
+        precision, scale = (int(each) for each in text.split(","))
+        values = _decimals(pc.if_else(is_such, bounds, pa.scalar(None, bounds.type)), pa.decimal128(precision, scale))
+        found = pc.coalesce(found, values.cast(kind))
+    return found
+
+
+def _decimals(values: Any, kind: pa.Decimal128Type) -> Any:
     valid = values.is_valid().to_numpy(zero_copy_only=False)
     kept = values.drop_null().cast(pa.large_binary())
     offsets = offsets_in(kept)
     lengths = np.diff(offsets)
-    if ((lengths < 1) | (lengths > _DECIMAL.byte_width)).any():
+    if ((lengths < 1) | (lengths > kind.byte_width)).any():
         raise pa.ArrowInvalid("a decimal of no or of more than 16 bytes")
-    dense = decimals_from(sign_extended(padded(memoryview(data_of(kept))), offsets[:-1], offsets[1:]), _DECIMAL)
+    dense = decimals_from(sign_extended(padded(memoryview(data_of(kept))), offsets[:-1], offsets[1:]), kind)
     return dense.take(pa.array(np.cumsum(valid) - 1, mask=~valid))
 
 

@@ -6,19 +6,18 @@ import logging
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import count
 from typing import Any
 
 import pyarrow as pa
 
-from hoodie.format.commit_json import encode_commit
+from hoodie.format.layout import V6
 from hoodie.format.plan_avro import schema_text
 from hoodie.format.properties import format_properties, table_checksum
 from hoodie.hfile.arrays import BINARY
 from hoodie.metadata.files import FilesPartition
+from hoodie.metadata.instants import OwnInstants
 from hoodie.metadata.keys import file_id_of
 from hoodie.metadata.partition import KeptPartition, Scope, Shard, TableFiles
-from hoodie.metadata.visible import BEGINNING, FIRST_SUFFIX
 from hoodie.metadata.writer import TOKEN, MetadataWriter, delete_block, write_base
 from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.instant import Instant, InstantTime
@@ -42,8 +41,6 @@ from hoodie.view.listing import StorageListing
 
 log = logging.getLogger("hoodie")
 
-_ARCHIVE = "archived"
-
 
 def build_files(context: TableContext, *, ignored: Collection[InstantTime] = ()) -> bool:
     """Make a metadata table of `files` where there is none; False, and nothing done, where an instant is pending that is not in
@@ -62,8 +59,12 @@ def build_files(context: TableContext, *, ignored: Collection[InstantTime] = ())
     pending = {each.time for each in timeline if not each.is_completed}
     partition = FilesPartition()
     groups, shards = partition.first(Scope(context, {}, schema), _files(context, timeline, pending))
-    active = ActiveTimeline(storage, context.cache, history=_ARCHIVE)
-    _lay_down(active, partition.name, _instant(timeline, ()), groups, shards, schema)
+    layout = context.config.layout
+    active = ActiveTimeline(storage, context.cache, layout=layout, folder=layout.folder)
+    if layout.by_completion:
+        storage.mkdirs(join(layout.folder, layout.history.default))
+    own = OwnInstants(active.load_all(), timeline, context.clock)
+    _lay_down(active, own, partition.name, own.first(()), groups, shards, schema)
     return True
 
 
@@ -87,8 +88,8 @@ def build_partition(
     writer = MetadataWriter.open(context, config, timeline, [FilesPartition()], ignored)
     scope = replace(writer.scope, known={} if known is None else known)
     groups, shards = partition.first(scope, writer.table.sizes())
-    time = _instant(timeline, {each.time for each in writer.opened.own})
-    _lay_down(writer.opened.active, partition.name, time, groups, list(shards), scope.schema)
+    time = writer.instants.first({each.time for each in writer.opened.own})
+    _lay_down(writer.opened.active, writer.instants, partition.name, time, groups, list(shards), scope.schema)
     return partition.properties(scope)
 
 
@@ -99,13 +100,6 @@ def _is_at_work(context: TableContext, timeline: Timeline, ignored: Collection[I
     if at_work is not None:
         log.info("the metadata table of %s is not built: %s is pending", context.storage.uri, at_work)
     return at_work is not None
-
-
-def _instant(timeline: Timeline, taken: Collection[InstantTime]) -> InstantTime:
-    """Of a first state: the last completed instant of the table, and three digits more."""
-    done = [each.time for each in timeline if each.is_completed]
-    after = max(done, default=BEGINNING)
-    return next(time for n in count(FIRST_SUFFIX) if (time := InstantTime(f"{after}{n:03d}")) not in taken)
 
 
 def _files(context: TableContext, timeline: Timeline, pending: Collection[str]) -> TableFiles:
@@ -124,7 +118,13 @@ def _files(context: TableContext, timeline: Timeline, pending: Collection[str]) 
 
 
 def _lay_down(
-    active: ActiveTimeline, name: str, time: InstantTime, groups: int, shards: Iterable[Shard], schema: str
+    active: ActiveTimeline,
+    instants: OwnInstants,
+    name: str,
+    time: InstantTime,
+    groups: int,
+    shards: Iterable[Shard],
+    schema: str,
 ) -> None:
     """Write a partition of the metadata table, and the delta commit of it."""
     storage, ids = active.storage, [file_id_of(name, number) for number in range(groups)]
@@ -135,20 +135,27 @@ def _lay_down(
     empty = delete_block(name, time, pa.array([], BINARY))
     logs = [join(name, format_log_file(LogFileName(each, time, 1, TOKEN))) for each in ids]
     storage.each(lambda path: storage.create_new(path, empty), logs)
-    for state in (State.REQUESTED, State.INFLIGHT):
-        active.create(Instant(time, Action.DELTACOMMIT, state))
+    requested, inflight, completed = (Instant(time, Action.DELTACOMMIT, state) for state in State)
+    for each in (requested, inflight):
+        active.create(each)
     stats = tuple(write_base(storage, name, ids[shard.number], time, shard, schema) for shard in shards)
     written = CommitMetadata(WriteOperation.BULK_INSERT, {name: stats} if stats else {}, schema)
-    active.create(Instant(time, Action.DELTACOMMIT, State.COMPLETED), encode_commit(written))
+    completed = instants.completing(completed)
+    active.create(completed, active.encode_commit(completed, written))
 
 
 def _properties(context: TableContext) -> dict[str, str]:
-    config = context.config
+    config, layout = context.config, context.config.layout
     name = f"{config.name}_metadata"
+    version = str(int(config.layout.version))
+    more = {V6.history.property: layout.history.default}
+    if layout.by_completion:
+        more |= {each.property: each.default for each in (layout.timeline, layout.history)}
+        more |= {"hoodie.table.initial.version": version, "hoodie.record.merge.mode": "CUSTOM"}
     return {
         "hoodie.table.name": name,
         "hoodie.table.type": "MERGE_ON_READ",
-        "hoodie.table.version": str(int(config.layout.version)),
+        "hoodie.table.version": version,
         "hoodie.timeline.layout.version": str(config.layout.number),
         "hoodie.table.base.file.format": "HFILE",
         "hoodie.table.recordkey.fields": "key",
@@ -157,6 +164,6 @@ def _properties(context: TableContext) -> dict[str, str]:
         "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
         "hoodie.populate.meta.fields": "false",
         "hoodie.datasource.write.drop.partition.columns": "false",
-        "hoodie.archivelog.folder": _ARCHIVE,
+        **more,
         "hoodie.table.checksum": str(table_checksum(name)),
     }

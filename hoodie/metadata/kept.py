@@ -7,14 +7,16 @@ from collections.abc import Collection
 from hoodie.metadata.bloom_filters import BloomFiltersPartition
 from hoodie.metadata.column_stats import ColumnStatsPartition
 from hoodie.metadata.files import FilesPartition
-from hoodie.metadata.keys import FILES
+from hoodie.metadata.keys import COLUMN_STATS, FILES, PARTITION_STATS
 from hoodie.metadata.keys_partition import KeysPartition
-from hoodie.metadata.partition import KeptPartition
+from hoodie.metadata.partition import KeptPartition, PartitionError
+from hoodie.metadata.partition_stats import PartitionStatsPartition
 from hoodie.options.view import ViewOptions
 
 KEPT: tuple[KeptPartition, ...] = (
     FilesPartition(),
     ColumnStatsPartition(),
+    PartitionStatsPartition(),
     BloomFiltersPartition(),
     KeysPartition(),
 )
@@ -24,6 +26,13 @@ def kept_of(names: Collection[str], options: ViewOptions) -> tuple[KeptPartition
     """Of the partitions that a metadata table has, those that stay and are kept up; none without `files`, which tells all files."""
     kept = tuple(each for each in KEPT if each.name in names and each.is_wanted(options) is not False)
     return kept if kept and kept[0].name == FILES else ()
+
+
+def without(kept: Collection[KeptPartition], fault: BaseException) -> tuple[KeptPartition, ...]:
+    """What is left when one cannot be kept up, and bounds of partitions not without those of files; none where that concerns all."""
+    failed = fault.partition if isinstance(fault, PartitionError) else FILES
+    gone = {failed, PARTITION_STATS} if failed == COLUMN_STATS else {failed}
+    return () if failed == FILES else tuple(each for each in kept if each.name not in gone)
 
 
 def missing_of(names: Collection[str], options: ViewOptions) -> tuple[KeptPartition, ...]:

@@ -4,6 +4,7 @@
 |----------------|----------------------|---------------------------------------------------------------|
 | files          | `files-0000-0`       | a partition path; `__all_partitions__`                        |
 | column_stats   | `col-stats-NNNN-0`   | hash of the column, of the partition path, of the file's name |
+| partition_stats | `partition-stats-NNNN-0` | hash of the column, of the partition path                |
 | bloom_filters  | `bloom-filters-NNNN-0` | hash of the partition path, of the file's name              |
 | record_index   | `record-index-NNNN-0` | a record key                                                 |
 
@@ -32,8 +33,9 @@ FILES = "files"
 COLUMN_STATS = "column_stats"
 BLOOM_FILTERS = "bloom_filters"
 RECORD_INDEX = "record_index"
+PARTITION_STATS = "partition_stats"
 PARTITIONS = (FILES, COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX)
-"""Those that version 6 has."""
+"""Those that version 6 has, and that are read."""
 ALL_PARTITIONS = "__all_partitions__"
 _UNPARTITIONED = "."
 _FILE_ID = {
@@ -41,6 +43,7 @@ _FILE_ID = {
     COLUMN_STATS: "col-stats",
     BLOOM_FILTERS: "bloom-filters",
     RECORD_INDEX: "record-index",
+    PARTITION_STATS: "partition-stats",
 }
 _HASHES_KEPT = 1 << 16
 
@@ -59,6 +62,11 @@ def stats_keys(paths: Sequence[str], column: str) -> pa.Array[Any]:
     """The keys of a column's statistics in these files, whose paths are relative to the table."""
     head = _short_hash(column)
     return pa.array([head + key for key in _file_keys(paths)], pa.string())
+
+
+def partition_keys(partition_path: str, columns: Sequence[str]) -> list[str]:
+    """The keys of the statistics of these columns in a partition."""
+    return [_short_hash(column) + _short_hash(identifier_of(partition_path)) for column in columns]
 
 
 def bloom_keys(paths: Sequence[str]) -> pa.Array[Any]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hoodie.metadata.bounds import value_ranges
 from hoodie.metadata.keys import COLUMN_STATS, FILES, RECORD_INDEX
-from hoodie.metadata.table import MetadataTable, can_read, finished_partitions
+from hoodie.metadata.table import MetadataTable, finished_partitions
 from hoodie.model.commands import doctor_of
 from hoodie.model.files import FileGroupId
 from hoodie.model.statistics import ValueRange
@@ -152,7 +152,7 @@ def has_metadata(context: TableContext) -> bool:
     """Whether queries ask a metadata table for the files."""
     config = context.config
     is_wanted = context.view_options.metadata is not False and not context.lists_folders
-    if not is_wanted or not can_read(config) or FILES not in finished_partitions(config.raw):
+    if not is_wanted or FILES not in finished_partitions(config.raw):
         return False
     return not _files(context).is_wrong
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -10,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute
 
-from hoodie.errors import UnsupportedTableError
+from hoodie.errors import HoodieError, UnsupportedTableError
 from hoodie.hfile.arrays import BINARY
 from hoodie.metadata.keys import group_numbers
 from hoodie.metadata.table import MetadataTable
@@ -19,6 +20,18 @@ from hoodie.options.view import ViewOptions
 from hoodie.view.context import TableContext
 
 pc: Any = pyarrow.compute
+
+
+FAULTS = (HoodieError, FileNotFoundError, pa.ArrowInvalid)
+"""What is wrong with a metadata table, or with a file that goes into it."""
+
+
+class PartitionError(UnsupportedTableError):
+    """One partition cannot be kept up; nothing is said of the others."""
+
+    def __init__(self, partition: str, reason: str) -> None:
+        super().__init__(reason)
+        self.partition = partition
 
 
 class ListingNeededError(UnsupportedTableError):
@@ -90,6 +103,17 @@ class KeptPartition(Protocol):
             UnsupportedTableError: its records do not fit into one file.
         """
         ...
+
+
+@contextmanager
+def naming(partition: KeptPartition) -> Iterator[None]:
+    """Faults within are those of a partition."""
+    try:
+        yield
+    except (ListingNeededError, PartitionError):
+        raise
+    except FAULTS as exc:
+        raise PartitionError(partition.name, str(exc)) from exc
 
 
 def shards_of(keys: Any, values: Any, groups: int) -> Iterator[Shard]:

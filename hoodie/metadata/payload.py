@@ -33,8 +33,8 @@ _FIELDS = {
     BLOOM_FILTERS: "BloomFilterMetadata",
     RECORD_INDEX: "recordIndexMetadata",
 }
-_KINDS = {FILES: (1, 2), COLUMN_STATS: (3,), BLOOM_FILTERS: (4,), RECORD_INDEX: (5,)}
-"""What the field `type` says; 1 is the list of all partitions."""
+_KINDS = {FILES: (1, 2), COLUMN_STATS: (3, 6), BLOOM_FILTERS: (4,), RECORD_INDEX: (5,)}
+"""What the field `type` says; 1 is the list of all partitions, 6 the statistics of a partition of the table."""
 _SHARED = frozenset({*META_COLUMNS, "key", "type"})
 _OTHER = "no_"
 """In front of the names of fields that are null."""
@@ -52,7 +52,7 @@ class Stats(NamedTuple):
 
     rows: Ints
     columns: pa.Table
-    """low and high, of the same type; nulls; values, nulls among them; deleted; tight."""
+    """low and high, of the same type; nulls; values, nulls among them; deleted; tight; decimal: precision and scale as a text."""
 
 
 def decode_files(values: Any, schema: str) -> list[FileSizes]:
@@ -158,6 +158,9 @@ def _narrow_stats(schema: str) -> _StatsRecord:
 
 def _stats_table(found: pa.Table) -> pa.Table:
     has_bounds, says_tight = "low" in found.column_names, "own_isTightBound" in found.column_names
+    more = pa.nulls(found.num_rows, pa.string())
+    if "own_valueType" in found.column_names:
+        more = pc.struct_field(found["own_valueType"], "additionalInfo")
     return pa.table(
         {
             "low": found["low"] if has_bounds else pa.nulls(found.num_rows),
@@ -166,6 +169,7 @@ def _stats_table(found: pa.Table) -> pa.Table:
             "values": found["own_valueCount"],
             "deleted": found["own_isDeleted"],
             "tight": found["own_isTightBound"] if says_tight else pa.array([False] * found.num_rows),
+            "decimal": more,
         }
     )
 

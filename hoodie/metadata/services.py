@@ -6,35 +6,41 @@ All of it under the table's lock, before the delta commit of a write, and by the
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
 
 from hoodie.errors import CommitConflictError, CorruptFileError, UnsupportedTableError
 from hoodie.format.archive_entries import StateFile
 from hoodie.format.service_plans import encode_clean_metadata, encode_clean_plan
+from hoodie.metadata.instants import CLEAN, OwnInstants
 from hoodie.metadata.table import OpenedMetadata
 from hoodie.model.enums import Action, CleanPolicy, State
+from hoodie.model.files import FileGroup
 from hoodie.model.instant import Instant, InstantTime, format_instant
-from hoodie.model.names import COMPLETES_AS, HOODIE, METADATA_TABLE, join, parse_base_file, parse_log_file
+from hoodie.model.names import COMPLETES_AS, METADATA_TABLE, join, parse_base_file, parse_log_file
 from hoodie.model.payloads import CleanPlan
 from hoodie.storage.base import Storage
 from hoodie.timeline.archive_plan import Hold, held_by_pending, held_for_compaction, leaving_commits, leaving_others
-from hoodie.timeline.archive_writer import ArchiveWriter
+from hoodie.timeline.archive_writer import archive_writer_of
 from hoodie.timeline.clock import Clock
 from hoodie.timeline.timeline import Timeline
 
 COMPACTED_AFTER = 10
 """Delta commits, as by Apache Hudi's default."""
+_KEPT_SLICES = 2
 _LEAST_COMMITS, _MOST_COMMITS = 21, 31
 """On the metadata table's timeline: one more than Apache Hudi's defaults leave on that of the table."""
 
 
-def last_compaction(table: Storage) -> InstantTime | None:
-    """The last completed compaction of a table's metadata table; empty where there was none, None without a metadata table."""
-    own = Timeline.from_file_names(table.names(join(METADATA_TABLE, HOODIE)))
+def not_compacted(storage: Storage, table: Timeline) -> InstantTime | None:
+    """The first commit of the table that its metadata table has in logs; None without a metadata table, or without such a commit."""
+    own = Timeline.from_file_names(storage.names(join(METADATA_TABLE, table.layout.folder)), layout=table.layout)
     if not own.commits:
         return None
-    return max((each.time for each in own.commits if each.action is Action.COMMIT), default=InstantTime(""))
+    last = max((each.time for each in own.commits if each.action is Action.COMMIT), default=InstantTime(""))
+    if not own.layout.by_completion:
+        return last or table.commits[0].time
+    return next((each.time for each in table.commits if each.position > last), None)
 
 
 Names = Mapping[str, Sequence[str]]
@@ -62,37 +68,36 @@ def end_compactions(opened: OpenedMetadata, names: Names) -> bool:
     return bool(pending)
 
 
-def clean(opened: OpenedMetadata, names: Names, newest: Mapping[str, InstantTime], latest: InstantTime) -> None:
-    """Delete what lies before the last file slice but one of a file group: instant T002 after delta commit T, which is `latest`.
+def clean(
+    opened: OpenedMetadata, groups: Mapping[str, Sequence[FileGroup]], instants: OwnInstants, latest: InstantTime
+) -> None:
+    """Delete what lies before the last file slice but one of a file group, after delta commit `latest`.
 
     Who reads by older slices has come before the last compaction but one. A clean of a process that died is carried on.
     """
     for pending in opened.own.pending(Action.CLEAN):
         with suppress(CorruptFileError, FileNotFoundError):  # only being planned: its own writer begins anew
-            _run_clean(opened, pending.time, opened.active.read_clean_plan(pending.time))
-    doomed = {partition: _outdated(found, newest) for partition, found in names.items()}
+            _run_clean(opened, instants, pending.time, opened.active.read_clean_plan(pending.time))
+    doomed = {partition: tuple(sorted(_outdated(found))) for partition, found in groups.items()}
     doomed = {partition: found for partition, found in doomed.items() if found}
-    instant = Instant(InstantTime(f"{latest}002"), Action.CLEAN, State.REQUESTED)
+    instant = Instant(instants.after(latest, CLEAN), Action.CLEAN, State.REQUESTED)
     if not doomed or any(each.time == instant.time for each in opened.own):
         return
     plan = CleanPlan(CleanPolicy.KEEP_LATEST_FILE_VERSIONS, doomed, None, latest)
     opened.active.create(instant, encode_clean_plan(plan, uri=opened.storage.uri))
-    _run_clean(opened, instant.time, plan)
+    _run_clean(opened, instants, instant.time, plan)
 
 
-def _outdated(names: Sequence[str], newest: Mapping[str, InstantTime]) -> tuple[str, ...]:
+def _outdated(groups: Iterable[FileGroup]) -> Iterator[str]:
     """Names of files that lie before the last slice but one of their group."""
-    slices = {name: found for name in names if (found := _slice_of(name)) is not None}
-    older: dict[str, set[InstantTime]] = {}
-    for file_id, begin in slices.values():
-        if file_id in newest and begin < newest[file_id]:
-            older.setdefault(file_id, set()).add(begin)
-    return tuple(
-        sorted(name for name, (file_id, begin) in slices.items() if begin in sorted(older.get(file_id, ()))[:-1])
-    )
+    for group in groups:
+        for each in group.slices[:-_KEPT_SLICES]:
+            yield from (log.name for log in each.logs)
+            if each.base is not None:
+                yield each.base.name
 
 
-def _run_clean(opened: OpenedMetadata, instant_time: InstantTime, plan: CleanPlan) -> None:
+def _run_clean(opened: OpenedMetadata, instants: OwnInstants, instant_time: InstantTime, plan: CleanPlan) -> None:
     active, storage, started = opened.active, opened.storage, time.monotonic()
     with suppress(CommitConflictError):
         active.create(Instant(instant_time, Action.CLEAN, State.INFLIGHT))
@@ -100,15 +105,7 @@ def _run_clean(opened: OpenedMetadata, instant_time: InstantTime, plan: CleanPla
     took_ms = round(1000 * (time.monotonic() - started))
     with suppress(CommitConflictError):
         done = encode_clean_metadata(plan, instant=instant_time, took_ms=took_ms)
-        active.create(Instant(instant_time, Action.CLEAN, State.COMPLETED), done)
-
-
-def _slice_of(name: str) -> tuple[str, InstantTime] | None:
-    """The file group, and the instant that the slice began with."""
-    log, base = parse_log_file(name), parse_base_file(name)
-    if log is not None:
-        return log.file_id, log.base_instant
-    return None if base is None else (base.file_id, base.instant)
+        active.create(instants.completing(Instant(instant_time, Action.CLEAN, State.COMPLETED)), done)
 
 
 def archive(opened: OpenedMetadata, table: Timeline, clock: Clock) -> None:
@@ -124,8 +121,8 @@ def archive(opened: OpenedMetadata, table: Timeline, clock: Clock) -> None:
         StateFile(instant, content, format_instant(clock.wall(info.mtime_s)))
         for (instant, info), content in zip(found, contents, strict=True)
     ]
-    writer = ArchiveWriter(storage, opened.history, layout=opened.own.layout)
-    writer.add(files, timeline=f"{storage.uri}/{HOODIE}")
+    writer = archive_writer_of(storage, opened.history, opened.own.layout, held=nullcontext)
+    writer.add(files, timeline=f"{storage.uri}/{opened.folder}")
     storage.each(storage.delete, [info.path for instant, info in found if not instant.is_completed])
     for instant, info in found:  # oldest first: who lists meanwhile sees no hole
         if instant.is_completed:

@@ -24,7 +24,7 @@ from hoodie.errors import (
     UnsupportedTableError,
 )
 from hoodie.format.bloom import BloomFilter, parse_bloom
-from hoodie.format.layout import layout_named
+from hoodie.format.layout import Folder, layout_named
 from hoodie.format.properties import parse_properties_file
 from hoodie.hfile.arrays import as_binary
 from hoodie.metadata.bounds import Bounds
@@ -44,7 +44,7 @@ from hoodie.metadata.keys import (
 from hoodie.metadata.payload import FileSizes, decode_blooms, decode_files, decode_stats
 from hoodie.metadata.slices import Found, Layer, Written, all_keys, by_group, every, layers_of, newest_of
 from hoodie.metadata.visible import as_seen, unknown_times, why_not
-from hoodie.model.files import FileSlice
+from hoodie.model.files import FileGroup, FileSlice
 from hoodie.model.instant import InstantTime
 from hoodie.model.names import HOODIE, METADATA_TABLE, PROPERTIES, join
 from hoodie.options.table import METADATA, TableConfig
@@ -69,7 +69,6 @@ _DISTRUST = (
 )
 _INFLIGHT = f"{METADATA}.inflight"
 _VERSION = "hoodie.table.version"
-_ARCHIVE = "hoodie.archivelog.folder"
 
 
 class OpenedMetadata(NamedTuple):
@@ -80,8 +79,11 @@ class OpenedMetadata(NamedTuple):
     own: Timeline
     seen: Timeline
     """The same for a snapshot of the table: what that has not completed is pending."""
+    past: ArchivedTimeline
+    folder: str
+    """Of its timeline."""
     history: str
-    """The folder of its archive."""
+    """Of its archive."""
 
 
 class MetadataTable:
@@ -211,6 +213,10 @@ class MetadataTable:
             raise CorruptFileError(self.reasons.get(partition, "there is no such partition"))
         return self._pieces(partition)
 
+    def groups_in(self, partition: str) -> Sequence[FileGroup]:
+        """Everything of the partition's file groups that is there, for who cleans it."""
+        return () if self._view is None else self._view.file_groups(partition)
+
     def names_in(self, partition: str) -> Sequence[str]:
         """Names of all files of a partition, also those that no commit names."""
         return [info.name for info in self._listing.files([partition])[0]]
@@ -250,12 +256,13 @@ class MetadataTable:
         properties = parse_properties_file(self._storage.read(PROPERTIES), path=path)
         version = properties.get(_VERSION, "")
         layout = layout_named(version)
-        if layout is None or layout is not config.layout or not can_read(config):
-            raise UnsupportedTableError(
-                f"it is of version {version}, and is read where it and its table are of version 6"
-            )
-        history = join(HOODIE, properties.get(_ARCHIVE, "") or "archived")
-        active = ActiveTimeline(self._storage, self._cache, layout=layout, history=history, with_sizes=True)
+        if layout is None or layout is not config.layout:
+            raise UnsupportedTableError(f"it is of version {version}, and its table of version {int(config.version)}")
+        folder = _folder(properties, HOODIE, layout.timeline)
+        history = _folder(properties, folder, layout.history)
+        active = ActiveTimeline(
+            self._storage, self._cache, layout=layout, folder=folder, history=history, with_sizes=True
+        )
         own = active.load()
         archived = frozenset(undone)
         if not archived.issuperset(unknown_times(timeline, own)):
@@ -267,7 +274,7 @@ class MetadataTable:
         own_past = ArchivedTimeline(self._storage, history, layout=layout, cache=self._cache)
         seen = as_seen(timeline, own, archived)
         self._view = FileSystemView(self._listing, active, seen, own_past)
-        self._opened = OpenedMetadata(self._storage, active, own, seen, history)
+        self._opened = OpenedMetadata(self._storage, active, own, seen, own_past, folder, history)
 
     def _answer(self, partition: str, ask: Callable[[], T]) -> T | None:
         if partition not in self._available:
@@ -349,9 +356,8 @@ class MetadataTable:
         return bounds.table()
 
 
-def can_read(config: TableConfig) -> bool:
-    """Whether this release reads metadata tables of such tables. Those of later versions have another timeline, and other keys."""
-    return not config.layout.by_completion
+def _folder(properties: Mapping[str, str], above: str, folder: Folder) -> str:
+    return join(above, properties.get(folder.property, "") or folder.default)
 
 
 def finished_partitions(properties: Mapping[str, str]) -> frozenset[str]:

@@ -1,14 +1,18 @@
 """Which instants of a metadata table count for a snapshot of its table, and whether it has kept up with it.
 
 Each write of the table is a delta commit of the metadata table under the same instant time. It is completed there first.
-So it counts only if the table's own instant is completed. The metadata table's own work has instants with three more digits: 001
-compaction, 002 clean, 003 restore, 005 log compaction, 006 rollback, from 010 on the first state of a partition. Where the table
-had no commit yet, that is fourteen zeros and `010`.
+So it counts only if the table's own instant is completed. How the metadata table's own work is named depends on the version:
+
+- Version 6: by the table's instant before it and three more digits. 001 is a compaction, 002 a clean, 003 a restore, 005 a log
+  compaction, 006 a rollback, and from 010 on the first state of a partition; fourteen zeros and `010` where the table had no commit.
+- Versions 8 and 9: by an instant of its own, as all services of a table; the first states by seventeen zeros, counted on. A rollback
+  of the table rolls the delta commit back, and has none. A restore of Apache Hudi restores the metadata table, too. The delta commit
+  that follows brings what a listing found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from hoodie.model.enums import Action, State
@@ -18,7 +22,7 @@ from hoodie.timeline.timeline import WRITES, Timeline
 BEGINNING = InstantTime("0" * 14)
 """Stands for the last instant of a table that has none."""
 FIRST_SUFFIX = 10
-"""Of the first state of a metadata table; those of further partitions count on."""
+"""Of the first state of a metadata table of version 6; those of further partitions count on."""
 _TIME_DIGITS = 17
 _RESTORE = "003"
 _CHANGES_FILES = WRITES | {Action.CLEAN, Action.ROLLBACK, Action.RESTORE}
@@ -32,17 +36,16 @@ def why_not(table: Timeline, metadata: Timeline, archived: Collection[InstantTim
     """
     if not metadata.commits:
         return "it has no completed commit"
-    latest = table.latest_time or InstantTime("")
-    for commit in metadata.commits:
-        if _is_compaction(commit) and _table_time(commit) > latest:
-            return f"it was compacted at {commit.time}, and the snapshot is of {latest or 'an empty table'}"
+    ahead = _compacted_later(table, metadata, archived)
+    if ahead is not None:
+        return f"it was compacted at {ahead}, and the snapshot is of {table.latest_time or 'an empty table'}"
     for time in unknown_times(table, metadata):
         if time not in archived:
             return f"it holds a delta commit of {time}, of which the table's timeline says nothing"
-    covered, start = _covered(metadata), metadata.commits[0].time
+    covers = _cover(metadata)
     for instant in table:
-        is_missing = instant.is_completed and instant.time not in metadata.completed_times and instant.time > covered
-        if is_missing and instant.time > start and instant.action in _CHANGES_FILES:
+        is_missing = instant.is_completed and instant.time not in metadata.completed_times and not covers(instant)
+        if is_missing and instant.action in _CHANGES_FILES:
             return f"it lacks {instant}, whose writer did not keep it up to date"
     return None
 
@@ -51,30 +54,50 @@ def unknown_times(table: Timeline, metadata: Timeline) -> list[InstantTime]:
     """Instants of the table that the metadata table has, and the table's timeline has not, from its first commit on. Cleans and
     rollbacks may be archived before older commits are, which a savepoint keeps.
     """
-    latest, known = table.latest_time or InstantTime(""), _known(table)
+    latest, known, synced = table.latest_time or InstantTime(""), _known(table), _synced(metadata)
     return [
         each.time
         for each in metadata.commits
-        if is_write(each) and each.time <= latest and not (each.time in known or _is_before(each, table))
+        if is_write(each)
+        and each.time <= latest
+        and each.time not in synced
+        and not (each.time in known or _is_before(each, table))
     ]
 
 
 def as_seen(table: Timeline, metadata: Timeline, archived: Collection[InstantTime] = ()) -> Timeline:
     """The metadata table's timeline for a snapshot with this timeline of its table: other instants are pending."""
-    latest, known = table.latest_time or InstantTime(""), _known(table)
-
-    def counts(commit: Instant) -> bool:
-        if not is_write(commit):
-            return _table_time(commit) <= latest
-        return known.get(commit.time, commit.time in archived or _is_before(commit, table))
-
+    counts = _counting(table, metadata, archived)
     seen = tuple(
-        each._replace(state=State.INFLIGHT)
+        each._replace(state=State.INFLIGHT, completion=None)
         if each.is_completed and each.action in WRITES and not counts(each)
         else each
         for each in metadata
     )
     return metadata if seen == metadata.instants else replace(metadata, instants=seen)
+
+
+def _counting(table: Timeline, metadata: Timeline, archived: Collection[InstantTime]) -> Callable[[Instant], bool]:
+    """Whether a commit of the metadata table counts for the snapshot."""
+    latest, known, synced = table.latest_time or InstantTime(""), _known(table), _synced(metadata)
+
+    def counts(commit: Instant) -> bool:
+        if not is_write(commit) or commit.time in synced:
+            return metadata.by_completion or _table_time(commit) <= latest
+        return known.get(commit.time, commit.time in archived or _is_before(commit, table))
+
+    return counts
+
+
+def _compacted_later(table: Timeline, metadata: Timeline, archived: Collection[InstantTime]) -> InstantTime | None:
+    """The compaction whose base files show what the snapshot must not; None where there is none."""
+    compactions = [each for each in metadata.commits if each.action is Action.COMMIT]
+    if not metadata.by_completion:
+        latest = table.latest_time or InstantTime("")
+        return next((each.time for each in compactions if _table_time(each) > latest), None)
+    counts, last = _counting(table, metadata, archived), compactions[-1].time if compactions else InstantTime("")
+    merged = (each for each in metadata.commits if is_write(each) and each.position < last)
+    return None if all(each.time in archived or counts(each) for each in merged) else last
 
 
 def _known(table: Timeline) -> dict[InstantTime, bool]:
@@ -92,11 +115,8 @@ def _is_before(commit: Instant, table: Timeline) -> bool:
 
 def is_write(commit: Instant) -> bool:
     """Whether it is the delta commit of an instant of the table."""
-    return len(commit.time) <= _TIME_DIGITS and not commit.time.startswith(BEGINNING)
-
-
-def _is_compaction(commit: Instant) -> bool:
-    return commit.action is Action.COMMIT
+    is_own = len(commit.time) > _TIME_DIGITS or commit.time.startswith(BEGINNING)
+    return commit.action is Action.DELTACOMMIT and not is_own
 
 
 def _table_time(commit: Instant) -> InstantTime:
@@ -104,7 +124,30 @@ def _table_time(commit: Instant) -> InstantTime:
     return InstantTime("") if commit.time.startswith(BEGINNING) else InstantTime(commit.time[:_TIME_DIGITS])
 
 
-def _covered(metadata: Timeline) -> InstantTime:
-    """Up to where the table's instants need no delta commit of their own, because a restore has listed all folders."""
-    restores = (each for each in metadata.commits if each.time[_TIME_DIGITS:][:3] == _RESTORE)
-    return max(map(_table_time, restores), default=InstantTime(""))
+def _synced(metadata: Timeline) -> frozenset[InstantTime]:
+    """Delta commits that follow a restore of the metadata table itself, and bring it to what a listing found."""
+    found = set()
+    for restore in metadata:
+        if restore.action is Action.RESTORE and restore.is_completed:
+            later = (each for each in metadata.commits if each.action is Action.DELTACOMMIT)
+            found.update([min((each.time for each in later if each.time > restore.time), default=InstantTime(""))])
+    return frozenset(found)
+
+
+def _cover(metadata: Timeline) -> Callable[[Instant], bool]:
+    """Which completed instants of the table need no delta commit: a listing of all folders has shown what they did, or theirs is in
+    the archive.
+    """
+    start = metadata.commits[0]
+    if not metadata.by_completion:
+        restores = (each for each in metadata.commits if each.time[_TIME_DIGITS:][:3] == _RESTORE)
+        covered = max([start.time, *map(_table_time, restores)])
+        return lambda instant: instant.time <= covered
+    synced = max(_synced(metadata), default=InstantTime(""))
+    is_first = start.time.startswith(BEGINNING)
+
+    def covers(instant: Instant) -> bool:
+        is_older = instant.position <= start.position if is_first else instant.time <= start.time
+        return is_older or instant.time <= synced or instant.action is Action.ROLLBACK
+
+    return covers

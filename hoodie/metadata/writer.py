@@ -1,4 +1,4 @@
-"""Keeps a metadata table of version 6 up: a delta commit for each instant of the table, with the records of each partition.
+"""Keeps a metadata table up: a delta commit for each instant of the table, with the records of each partition.
 
 Delta commit T of the metadata table is completed before instant T of the table is, under the table's lock. Until then it does not
 count: readers leave out what the table's timeline has not completed. If T is never completed, `withdraw` takes the delta commit
@@ -15,19 +15,19 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from hoodie.errors import UnsupportedTableError
-from hoodie.format.commit_json import encode_commit
 from hoodie.format.log_block import encode_block
 from hoodie.format.log_content import encode_deletes
 from hoodie.format.plan_avro import encode_compaction_plan
+from hoodie.metadata.instants import COMPACTION, OwnInstants
 from hoodie.metadata.keys import FILES
-from hoodie.metadata.partition import KeptPartition, ListingNeededError, Scope, Shard
+from hoodie.metadata.partition import KeptPartition, ListingNeededError, Scope, Shard, naming
 from hoodie.metadata.records import encode_hfile
 from hoodie.metadata.services import COMPACTED_AFTER, archive, clean, end_compactions
 from hoodie.metadata.table import MetadataTable, OpenedMetadata
 from hoodie.metadata.visible import is_write
 from hoodie.model.change import Change
 from hoodie.model.enums import Action, BlockKind, HeaderKey, State, WriteOperation
-from hoodie.model.files import FileSlice
+from hoodie.model.files import FileGroup, FileSlice
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import (
     BaseFileName,
@@ -46,7 +46,6 @@ from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import TableContext
 
 TOKEN = "0-0-0"
-_SECOND = 2
 _SCHEMA: Kind[str] = Kind("schemas of metadata tables")
 _MOST_INSTANTS = 300
 """On the timeline of the metadata table, where an instant of the table that stays pending keeps it from being compacted."""
@@ -79,7 +78,7 @@ def keep_up(
     if end_compactions(writer.opened, writer.names):
         writer = opened()
     if not undone and writer.is_due(timeline):
-        clean(writer.opened, writer.names, writer.newest, writer.latest_write())
+        clean(writer.opened, writer.groups, writer.instants, writer.latest_write())
         writer.compact()
         writer = opened()
         archive(writer.opened, timeline, context.clock)
@@ -91,6 +90,7 @@ class _Log(NamedTuple):
 
     partition: str
     piece: FileSlice
+    """On which it lies, or which it begins where it is named with its own instant."""
     version: int
     name: str
     shard: Shard
@@ -105,6 +105,9 @@ class MetadataWriter:
     partitions: Sequence[KeptPartition]
     pieces: Mapping[str, Sequence[FileSlice]]
     """Partition -> the file slice of each of its file groups."""
+    pending: frozenset[InstantTime]
+    """Instants of the table that are at work. In versions 8 and 9 their writers may be at work here, too."""
+    instants: OwnInstants
 
     @classmethod
     def open(
@@ -121,7 +124,10 @@ class MetadataWriter:
             CorruptFileError, MissingFileError, UnsupportedTableError, FileNotFoundError: it cannot be kept up.
         """
         table = MetadataTable.open(context.storage, config, timeline, context.cache, undone=undone)
-        pieces = {each.name: table.slices_of(each.name) for each in partitions}
+        pieces = {}
+        for each in partitions:
+            with naming(each):
+                pieces[each.name] = table.slices_of(each.name)
         if len(table.opened.own.instants) > _MOST_INSTANTS:
             pending = next((f": {each} is pending since" for each in timeline if not each.is_completed), "")
             raise UnsupportedTableError(
@@ -131,7 +137,9 @@ class MetadataWriter:
         if schema is None:  # of later writes of a process none reads a record
             schema = table.schema_of(FILES)
             context.cache.put(_SCHEMA, context.storage.identity, schema, len(schema))
-        return cls(Scope(context, config.raw, schema), table, partitions, pieces)
+        at_work = frozenset(each.time for each in timeline if not each.is_completed)
+        instants = OwnInstants(table.opened.own, timeline, context.clock)
+        return cls(Scope(context, config.raw, schema), table, partitions, pieces, at_work, instants)
 
     @property
     def opened(self) -> OpenedMetadata:
@@ -143,57 +151,71 @@ class MetadataWriter:
         return {each.name: self.table.names_in(each.name) for each in self.partitions}
 
     @property
-    def newest(self) -> Mapping[str, InstantTime]:
-        """File group -> the instant that its slice began with."""
-        return {piece.group.file_id: piece.base_instant for pieces in self.pieces.values() for piece in pieces}
+    def groups(self) -> Mapping[str, Sequence[FileGroup]]:
+        """Partition -> everything of its file groups that is there."""
+        return {each.name: self.table.groups_in(each.name) for each in self.partitions}
 
     def apply(self, change: Change) -> None:
         """Complete the delta commit of an instant, after those of dead writers, and of instants that it took back, are withdrawn.
 
         Files that an instant took back are in its change as removed, so that it does not matter whether they were compacted.
         """
-        instant = change.instant
-        gone = {time for time, _ in change.undone}
+        taken_back = {change.instant.time, *(time for time, _ in change.undone)}
         for each in self.opened.own:
-            is_dead = not each.is_completed and each.action is Action.DELTACOMMIT
-            if each.action is Action.DELTACOMMIT and (is_dead or each.time in gone or each.time == instant.time):
-                self.withdraw(each.time)
-        self._delta_commit(instant.time, change)
+            if each.action is Action.DELTACOMMIT and (each.time in taken_back or self._is_dead(each)):
+                self.withdraw(each)
+        self._delta_commit(change.instant.time, change)
 
-    def withdraw(self, time: InstantTime) -> None:
+    def _is_dead(self, write: Instant) -> bool:
+        """Whether the writer of a pending delta commit is. Apache Hudi's begin one before they hold the lock, in versions 8 and 9."""
+        return not write.is_completed and not (self._own_logs and write.time in self.pending)
+
+    @property
+    def _own_logs(self) -> bool:
+        """Whether a log file is named with the instant of its delta commit."""
+        return self.opened.own.by_completion
+
+    def withdraw(self, write: Instant) -> None:
         """Take a delta commit back, with the log files that it wrote. What another process has taken back is no error."""
         active, storage = self.opened.active, self.opened.storage
-        completed, inflight = (Instant(time, Action.DELTACOMMIT, state) for state in (State.COMPLETED, State.INFLIGHT))
         # Ours has named its logs before it wrote them; that of Apache Hudi has no names.
-        planned = active.read_inflight(inflight)
+        planned = active.read_inflight(write._replace(state=State.INFLIGHT, completion=None))
         written = set() if planned is None else {stat.path for stat in planned.stats()}
-        if active.exists(completed):
-            written.update(stat.path for stat in active.read_commit(completed).stats())
-            active.remove(completed)
+        if write.is_completed:
+            written.update(stat.path for stat in active.read_commit(write).stats())
+            active.remove(write)
+        if self._own_logs:
+            written.update(join(each.name, name) for each in self.partitions for name in self._logs_named(each, write))
         storage.each(storage.delete, sorted(path for path in written if path and parse_log_file(name_of(path))))
         for state in (State.INFLIGHT, State.REQUESTED):
-            active.remove(Instant(time, Action.DELTACOMMIT, state))
+            active.remove(Instant(write.time, Action.DELTACOMMIT, state))
+
+    def _logs_named(self, partition: KeptPartition, write: Instant) -> Iterator[str]:
+        for name in self.table.names_in(partition.name):
+            log = parse_log_file(name)
+            if log is not None and log.base_instant == write.time:
+                yield name
 
     def is_due(self, timeline: Timeline) -> bool:
-        """Whether to compact, by Apache Hudi's rule: so many delta commits since the last time, and no older instant of the table
-        is pending, for what is merged counts in any case.
+        """Whether to compact, by Apache Hudi's rule: so many delta commits since the last time, and none that is merged is of an
+        instant that the table may take back, for what is merged counts in any case.
         """
         latest, own = self.latest_write(), self.opened.own
-        since = [each for each in own.commits if each.time > self.pieces[FILES][0].base_instant]
-        settled = all(each.is_completed or each.time > latest or each.action is Action.INDEXING for each in timeline)
+        begin = self.pieces[FILES][0].base_instant
+        since = [each for each in own.commits if each.action is Action.DELTACOMMIT and each.position > begin]
+        if self._own_logs:
+            settled = not (own.completed_times & self.pending)
+        else:
+            older = (each for each in timeline if each.time <= latest and each.action is not Action.INDEXING)
+            settled = all(each.is_completed for each in older)
         is_free = settled and not own.pending(Action.LOGCOMPACTION)
         return bool(latest) and len(since) >= COMPACTED_AFTER and is_free
 
     def compact(self) -> None:
-        """Merge logs into base files, of all file groups that have some: instant T001 after delta commit T."""
+        """Merge logs into base files, of all file groups that have some."""
         active = self.opened.active
-        time = InstantTime(f"{self.latest_write()}001")
-        work = [
-            (each, piece)
-            for each in self.partitions
-            for piece in self.pieces[each.name]
-            if self._is_written(each.name, piece)
-        ]
+        time = self.instants.after(self.latest_write(), COMPACTION)
+        work = [(each, piece) for each in self.partitions for piece in self.pieces[each.name] if _is_written(piece)]
         operations = [
             CompactionOperation(
                 each.name,
@@ -209,11 +231,8 @@ class MetadataWriter:
         active.create(Instant(time, Action.COMPACTION, State.INFLIGHT))
         stats = _by_partition(self._merge(each, piece, time) for each, piece in work)
         metadata = CommitMetadata(WriteOperation.COMPACT, stats, self.scope.schema, compacted=True)
-        active.create(Instant(time, Action.COMPACTION, State.COMPLETED), encode_commit(metadata))
-
-    def _is_written(self, partition: str, piece: FileSlice) -> bool:
-        """Whether a file group has logs since it began or was merged. One without a base file begins with an empty log."""
-        return bool(piece.logs) and (piece.base is not None or self._next_version(partition, piece) > _SECOND)
+        completed = self.instants.completing(Instant(time, Action.COMPACTION, State.COMPLETED))
+        active.create(completed, active.encode_commit(completed, metadata))
 
     def latest_write(self) -> InstantTime:
         """The last delta commit of an instant of the table; empty where there is none."""
@@ -221,7 +240,8 @@ class MetadataWriter:
         return max(times, default=InstantTime(""))
 
     def _merge(self, partition: KeptPartition, piece: FileSlice, time: InstantTime) -> WriteStat:
-        shard = partition.merged(self.scope, self.table, self.pieces[partition.name].index(piece))
+        with naming(partition):
+            shard = partition.merged(self.scope, self.table, self.pieces[partition.name].index(piece))
         stat = write_base(self.opened.storage, partition.name, piece.group.file_id, time, shard, self.scope.schema)
         return replace(
             stat,
@@ -234,11 +254,12 @@ class MetadataWriter:
 
     def _delta_commit(self, time: InstantTime, change: Change) -> None:
         active, storage, schema = self.opened.active, self.opened.storage, self.scope.schema
-        logs = list(self._logs_of(change))
+        logs = list(self._logs_of(time, change))
         # Nothing depends on these two after a loss of power: they are durable with the completed file, at the latest.
-        active.create(Instant(time, Action.DELTACOMMIT, State.REQUESTED), durable=False)
-        planned = encode_commit(CommitMetadata(WriteOperation.UPSERT, _by_partition(_stat(each, 0) for each in logs)))
-        active.create(Instant(time, Action.DELTACOMMIT, State.INFLIGHT), planned, durable=False)
+        requested, inflight, completed = (Instant(time, Action.DELTACOMMIT, state) for state in State)
+        planned = CommitMetadata(WriteOperation.UPSERT, _by_partition(_stat(each, 0) for each in logs))
+        active.create(requested, durable=False)
+        active.create(inflight, active.encode_commit(inflight, planned), durable=False)
 
         def write(log: _Log) -> WriteStat:
             data = _blocks(log, time, schema)
@@ -246,14 +267,18 @@ class MetadataWriter:
             return _stat(log, len(data))
 
         metadata = CommitMetadata(WriteOperation.UPSERT, _by_partition(storage.each(write, logs)), schema)
-        completed = Instant(time, Action.DELTACOMMIT, State.COMPLETED)
-        active.create(completed, encode_commit(metadata))
+        completed = self.instants.completing(completed)
+        active.create(completed, active.encode_commit(completed, metadata))
         active.remember(completed, metadata)
 
-    def _logs_of(self, change: Change) -> Iterator[_Log]:
+    def _logs_of(self, time: InstantTime, change: Change) -> Iterator[_Log]:
         for each in self.partitions:
-            for shard in each.changed(self.scope, self.table, change):
+            with naming(each):
+                shards = list(each.changed(self.scope, self.table, change))
+            for shard in shards:
                 piece = self.pieces[each.name][shard.number]
+                if self._own_logs:
+                    piece = FileSlice(piece.group, time, None, ())
                 version = self._next_version(each.name, piece)
                 name = format_log_file(LogFileName(piece.group.file_id, piece.base_instant, version, TOKEN))
                 yield _Log(each.name, piece, version, name, shard)
@@ -267,6 +292,11 @@ class MetadataWriter:
             if each is not None and (each.file_id, each.base_instant) == (piece.group.file_id, piece.base_instant)
         )
         return max(mine, default=0) + 1
+
+
+def _is_written(piece: FileSlice) -> bool:
+    """Whether a file group has logs since it began or was merged. One without a base file begins with an empty log."""
+    return len(piece.logs) > (piece.base is None)
 
 
 def write_base(

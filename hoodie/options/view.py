@@ -73,7 +73,7 @@ class RecordIndexOptions:
     """The record index of the metadata table: which file group has a record key."""
 
     is_on: bool = option(f"{_RECORD_INDEX}enable", boolean(), False, also=(f"{_GLOBAL}enable",))
-    """true: a write builds a record index where there is none, for tables of version 6; it reads the keys of all rows once. An
+    """true: a write builds a record index where there is none; it reads the keys of all rows once. An
     index that is there is kept up in any case, until the metadata table is dropped."""
     least_groups: int = option(
         f"{_RECORD_INDEX}min.filegroup.count", whole(1), 10, also=(f"{_GLOBAL}min.filegroup.count",)

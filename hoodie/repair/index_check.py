@@ -18,7 +18,7 @@ from hoodie.metadata.key_changes import keys_of_slices
 from hoodie.metadata.keys import COLUMN_STATS, FILES, PARTITIONS, RECORD_INDEX
 from hoodie.metadata.partition import Scope
 from hoodie.metadata.record_index import merged_records
-from hoodie.metadata.table import MetadataTable, can_read, finished_partitions
+from hoodie.metadata.table import MetadataTable, finished_partitions
 from hoodie.model.files import FileSlice
 from hoodie.model.index_results import IndexCheck
 from hoodie.model.names import folder_of, name_of
@@ -41,8 +41,8 @@ def check_index(context: TableContext, name: str) -> IndexCheck:
     """
     context = context.on_storage()
     config = load_config(context.storage)
-    if name not in finished_partitions(config.raw) or name not in PARTITIONS or not can_read(config):
-        there = sorted(set(PARTITIONS) & finished_partitions(config.raw)) if can_read(config) else []
+    if name not in finished_partitions(config.raw) or name not in PARTITIONS:
+        there = sorted(set(PARTITIONS) & finished_partitions(config.raw))
         raise OptionError(
             f"table {context.storage.uri} has no index {name!r} that can be checked; those are: {', '.join(there) or 'none'}"
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hoodie.errors import MissingFileError
 from hoodie.metadata.keys import FILES
 from hoodie.metadata.listing import MetadataListing
-from hoodie.metadata.table import MetadataTable, can_read, finished_partitions
+from hoodie.metadata.table import MetadataTable, finished_partitions
 from hoodie.model.files import FileSlice
 from hoodie.model.findings import Repair, RepairKind
 from hoodie.model.names import METADATA_TABLE
@@ -17,7 +17,7 @@ from hoodie.view.view import FileSystemView
 
 def find_metadata_damage(context: TableContext, snapshot: Snapshot) -> tuple[Repair, ...]:
     """The metadata table as one thing to drop, where it is behind, damaged, or says something else than the folders."""
-    if not can_read(context.config) or not finished_partitions(context.config.raw):
+    if not finished_partitions(context.config.raw):
         return ()
     why = _damage(context, snapshot)
     if why is not None:

@@ -18,7 +18,7 @@ from functools import partial
 from hoodie.errors import CommitConflictError, LockError
 from hoodie.filegroup.row_copies import read_row_copy, row_copies_of
 from hoodie.format.archive_entries import StateFile
-from hoodie.metadata.services import last_compaction
+from hoodie.metadata.services import not_compacted
 from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, State, TableType
 from hoodie.model.files import FileGroupId
@@ -151,10 +151,10 @@ def _holds(context: TableContext, timeline: Timeline, options: WriteOptions) -> 
         kept = last and (last.earliest or last.extra.get(CHECKPOINT))
         if kept:
             yield Hold(InstantTime(kept), "the next clean")
-    compacted = last_compaction(context.storage)
-    if compacted is not None:
+    first = not_compacted(context.storage, timeline)
+    if first is not None:
         # Apache Hudi counts what its metadata table has in logs by the instants of both timelines.
-        yield Hold(compacted or timeline.commits[0].time, "the metadata table, which was not compacted since")
+        yield Hold(first, "the metadata table, which was not compacted since")
     need = needed_by_consumers(context, timeline, hours=options.cleaning.consumer_hours)
     if need is not None:
         yield Hold(need.time, f"consumer {need.name!r}, which has not read it")
@@ -162,9 +162,10 @@ def _holds(context: TableContext, timeline: Timeline, options: WriteOptions) -> 
 
 def _written_before_base(context: TableContext, timeline: Timeline) -> Iterable[Hold]:
     """The first delta commit that wrote a log of today's slices before their base file was there: while that compaction was
-    pending. Only its metadata say so, and look-ups have to read such logs (`FileSystemView.logs_before_base`).
+    pending. Where completion times are not stated, only its metadata say so, and look-ups have to read such logs
+    (`FileSystemView.logs_before_base`).
     """
-    if not placement_class(context.config).looks_up:
+    if timeline.by_completion or not placement_class(context.config).looks_up:
         return
     wrote: dict[str, Instant] = {}
     for commit, metadata in zip(timeline.commits, context.active.read_commits(timeline.commits), strict=True):
@@ -235,7 +236,9 @@ def _group_of(partition_path: str, path: str) -> FileGroupId | None:
 
 
 def _writer(context: TableContext) -> ArchiveWriter | LsmArchiveWriter:
-    return archive_writer_of(context.storage, context.config, partial(under_lock, context))
+    return archive_writer_of(
+        context.storage, context.config.history_folder, context.config.layout, held=partial(under_lock, context)
+    )
 
 
 def _keys(instants: Iterable[Instant]) -> frozenset[tuple[str, Action]]:

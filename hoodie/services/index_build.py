@@ -23,14 +23,13 @@ from hoodie.errors import (
     HoodieError,
     MissingFileError,
     OptionError,
-    UnsupportedTableError,
 )
 from hoodie.format.index_plans import IndexPlan, decode_index_plan, encode_index_metadata, encode_index_plan
 from hoodie.metadata.initial import build_files, build_partition
 from hoodie.metadata.kept import KEPT
 from hoodie.metadata.keys import FILES
 from hoodie.metadata.partition import KeptPartition
-from hoodie.metadata.table import MetadataTable, can_read, finished_partitions
+from hoodie.metadata.table import MetadataTable, finished_partitions
 from hoodie.metadata.writer import MetadataWriter
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime
@@ -145,16 +144,11 @@ def partition_named(context: TableContext, name: str) -> KeptPartition:
     """A partition that our writers keep up.
 
     Raises:
-        OptionError: there is none of that name, or the options say that it is dropped. UnsupportedTableError: not for such a table.
+        OptionError: there is none of that name, or the options say that it is dropped.
     """
     found = next((each for each in KEPT if each.name == name), None)
     if found is None:
         raise OptionError(f"there is no index {name!r}; choose from {', '.join(each.name for each in KEPT)}")
-    if not can_read(context.config):
-        raise UnsupportedTableError(
-            f"table {context.storage.uri} is of version {int(context.config.version)}, whose metadata table hoodie does not write; "
-            "Apache Hudi's indexer builds its indexes"
-        )
     options = context.view_options
     if options.metadata is False or found.is_wanted(options) is False:
         raise OptionError(

@@ -12,7 +12,7 @@ from hoodie.format.bloom import HudiBloomFilter
 from hoodie.metadata.column_stats import columns_of
 from hoodie.metadata.keys import BLOOM_FILTERS, COLUMN_STATS, PARTITIONS
 from hoodie.metadata.slices import Written
-from hoodie.metadata.table import MetadataTable, can_read, finished_partitions
+from hoodie.metadata.table import MetadataTable, finished_partitions
 from hoodie.model.enums import WriteOperation
 from hoodie.model.index_results import IndexInfo, IndexState, parse_ways
 from hoodie.model.instant import Instant, InstantTime
@@ -40,7 +40,7 @@ def describe_indexes(context: TableContext, options: WriteOptions) -> list[Index
     builds = {name: each for each in pending_builds(context, snapshot.timeline) for name in each.plan.partitions}
     table = MetadataTable.open(context.storage, config, snapshot.timeline, context.cache)
     for name in sorted(finished):
-        if can_read(config) and name in PARTITIONS:
+        if name in PARTITIONS:
             found.append(_of_partition(context, config, snapshot, table, name))
         else:
             found.append(IndexInfo(name, IndexState.READY, size_bytes=_size(context, name)))

@@ -14,7 +14,6 @@ from hoodie.format.archive import archive_number
 from hoodie.format.archive_entries import StateFile
 from hoodie.format.layout import Layout
 from hoodie.model.names import COMPLETES_AS, join
-from hoodie.options.table import TableConfig
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.timeline.lsm_writer import LsmArchiveWriter
 
@@ -30,12 +29,12 @@ APART = 3
 
 
 def archive_writer_of(
-    storage: Storage, config: TableConfig, held: Callable[[], AbstractContextManager[object]]
+    storage: Storage, folder: str, layout: Layout, *, held: Callable[[], AbstractContextManager[object]]
 ) -> ArchiveWriter | LsmArchiveWriter:
-    """The writer of a table's archive; `held` takes the table lock, which the caller must not hold."""
-    if config.layout.by_completion:
-        return LsmArchiveWriter(storage, config.history_folder, layout=config.layout, held=held)
-    return ArchiveWriter(storage, config.history_folder, layout=config.layout)
+    """The writer of a table's archive in this folder; `held` takes the table lock, unless the caller holds it."""
+    if layout.by_completion:
+        return LsmArchiveWriter(storage, folder, layout=layout, held=held)
+    return ArchiveWriter(storage, folder, layout=layout)
 
 
 class ArchiveWriter:

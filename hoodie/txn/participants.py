@@ -11,14 +11,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import pyarrow as pa
-
-from hoodie.errors import HoodieError, LockError
+from hoodie.errors import LockError
 from hoodie.metadata.initial import build_files, build_partition
-from hoodie.metadata.kept import is_wanted, kept_of, missing_of
+from hoodie.metadata.kept import is_wanted, kept_of, missing_of, without
 from hoodie.metadata.keys import FILES
-from hoodie.metadata.partition import KeptPartition, ListingNeededError
-from hoodie.metadata.table import can_read, finished_partitions
+from hoodie.metadata.partition import FAULTS, KeptPartition, ListingNeededError, PartitionError
+from hoodie.metadata.table import finished_partitions
 from hoodie.metadata.writer import keep_up
 from hoodie.model.change import Change
 from hoodie.model.enums import Action
@@ -37,8 +35,6 @@ from hoodie.txn.metadata_table import (
 from hoodie.view.context import TableContext
 
 log = logging.getLogger("hoodie")
-
-_FAULTS = (HoodieError, FileNotFoundError, pa.ArrowInvalid)
 
 
 class Participant(Protocol):
@@ -77,10 +73,14 @@ class KeptMetadataTable:
             found = drop_others(context.storage, found, [each.name for each in kept])
         else:
             drop_metadata_table(context.storage, found)
-            if not (is_wanted(context.view_options) and can_read(context.config) and build_files(context)):
+            if not (is_wanted(context.view_options) and build_files(context)):
                 return
             found = announce(context.storage, FILES)
-        _build(context, found, missing_of(finished_partitions(found.properties), context.view_options))
+        _build(
+            context,
+            found,
+            missing_of(finished_partitions(found.properties), context.view_options),
+        )
 
     def takes_part(self, action: Action) -> bool:
         return action in WRITES or action in (Action.CLEAN, Action.ROLLBACK, Action.RESTORE)
@@ -93,12 +93,12 @@ class KeptMetadataTable:
             found = drop_others(context.storage, found, [each.name for each in kept])
             try:
                 _keep_up(context, found, change, kept)
-            except _FAULTS as exc:
+            except FAULTS as exc:
                 require_held(context)
-                log.warning("the metadata table of %s is not kept up: %s", context.storage.uri, exc)
-                found = look_at_metadata_table(context.storage)
-                # What the others lack does no harm to `files`.
-                kept = kept[:1] if len(kept) > 1 else ()
+                left = without(kept, exc)
+                what = f"{exc.partition} of the" if left and isinstance(exc, PartitionError) else "the"
+                log.warning("%s metadata table of %s is not kept up: %s", what, context.storage.uri, exc)
+                found, kept = look_at_metadata_table(context.storage), left
             else:
                 return
         drop_metadata_table(context.storage, found)
@@ -136,7 +136,7 @@ def _build(
         config = parse_table_config(found.properties, uri=context.storage.uri)
         try:
             more = build_partition(context, config, each, ignored=ignored)
-        except _FAULTS as exc:
+        except FAULTS as exc:
             require_held(context)
             log.warning("%s of the metadata table of %s was not built: %s", each.name, context.storage.uri, exc)
             continue
@@ -148,7 +148,7 @@ def _build(
 
 def _kept(context: TableContext, properties: Mapping[str, str]) -> tuple[KeptPartition, ...]:
     """The partitions that the metadata table has and that are kept up; none where all of it goes."""
-    return kept_of(finished_partitions(properties), context.view_options) if can_read(context.config) else ()
+    return kept_of(finished_partitions(properties), context.view_options)
 
 
 def require_held(context: TableContext) -> None:

@@ -110,7 +110,9 @@ def _carry_out(context: TableContext, restore_time: InstantTime, plan: RestorePl
             active.create(inflight)
     # Somebody may have put them there who died before they had left: what is archived counts as committed. This plan stands, so
     # nobody archives them again.
-    writer = archive_writer_of(context.storage, context.config, partial(under_lock, context))
+    writer = archive_writer_of(
+        context.storage, context.config.history_folder, context.config.layout, held=partial(under_lock, context)
+    )
     writer.take_out(frozenset(time for time, _ in plan.instants))
     named = _named(context.active, plan)
     _take_off(context, plan)

@@ -350,11 +350,16 @@ class FileSystemView:
         no base file. None when there are no such logs.
 
         Which base file a log was written onto, its commit says. Logs of archived commits are none of them: archiving waits for
-        those that are (`services/archiving.py`). Apache Hudi's archiving does not, and its look-ups read no logs at all.
+        those that are (`services/archiving.py`). Apache Hudi's archiving does not, and its look-ups read no logs at all. Where
+        completion times are stated, these say it, also of archived commits.
         """
         if file_slice.base is None:
             return None
         base = file_slice.base
+        if self.timeline.by_completion:
+            done = self._completion_of(base.instant)
+            early = tuple(log for log in file_slice.logs if self._completion_of(log.base_instant) < done)
+            return file_slice._replace(base=None, logs=early) if early else None
         committed_files = self.committed.of(file_slice.group.partition_path)
 
         def written_onto(log: LogFile) -> str:

@@ -1,4 +1,4 @@
-"""Column stats and bloom filters of a metadata table are kept up: what they say of each base file is what its footer says."""
+"""Bounds and bloom filters of a metadata table are kept up: what they say of each file is what stands in it."""
 
 import io
 from datetime import UTC, date, datetime
@@ -10,8 +10,8 @@ import pytest
 
 from hoodie.engine.local import LocalEngine
 from hoodie.format.base_file import read_footer
-from hoodie.metadata.column_stats import stats_of_footer
 from hoodie.metadata.keys import BLOOM_FILTERS, COLUMN_STATS
+from hoodie.metadata.stored_bounds import ranges_of_footer, ranges_of_rows, record_of
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.names import METADATA_TABLE, PROPERTIES
 from hoodie.storage.cache import Cache
@@ -171,47 +171,87 @@ KINDS = {
 }
 
 
+TYPED = {
+    **{"flag": 2, "small": 3, "large": 4, "narrow": 5, "wide": 6, "text": 7, "day": 12, "moment": 16, "amount": 10},
+    "nothing": 3,
+}
+"""What index version V2 says of the types; dates and decimals are plain numbers and bytes there."""
+PLAIN = {"day": ("IntWrapper", -1, 2), "amount": ("BytesWrapper", b"\xfe\xa2", b"\x7d")}
+
+
+def both_ways(kind, stored, values, *, typed):
+    """The range by a footer, and by the rows."""
+    table = pa.table({kind: pa.array(values, stored)})
+    (of_footer,) = ranges_of_footer(footer_of(table), [kind, "missing"], typed=typed).values()
+    (of_rows,) = ranges_of_rows(table, typed=typed).values()
+    assert of_footer[:5] == of_rows[:5]
+    return of_footer
+
+
+@pytest.mark.parametrize("typed", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
-def test_bounds_have_the_wrappers_of_apache_hudi(kind):
-    stored, values, (wrapper, low, high) = KINDS[kind]
-    found = stats_of_footer(footer_of(pa.table({kind: pa.array(values, stored)})), [kind, "missing"])
+def test_bounds_are_stored_as_apache_hudi_stores_them(kind, typed):
+    stored, values, expected = KINDS[kind]
+    wrapper, low, high = PLAIN.get(kind, expected) if typed else expected
+    found = record_of("f", kind, both_ways(kind, stored, values, typed=typed), kind=3)["ColumnStatsMetadata"]
     name = f"org.apache.hudi.avro.model.{wrapper}"
-    assert found[kind]["low"] == (None if wrapper is None else (name, {"value": low}))
-    assert found[kind]["high"] == (None if wrapper is None else (name, {"value": high}))
-    assert (found[kind]["nulls"], found[kind]["values"]) == (values.count(None), 3)
-    assert set(found) == {kind}
+    assert found["minValue"] == (None if wrapper is None else (name, {"value": low}))
+    assert found["maxValue"] == (None if wrapper is None else (name, {"value": high}))
+    assert (found["nullCount"], found["valueCount"]) == (values.count(None), 3)
+    more = "9,2" if kind == "amount" else None
+    assert found["valueType"] == ({"typeOrdinal": TYPED[kind], "additionalInfo": more} if typed else None)
+
+
+@pytest.mark.parametrize("number", [0, 127, 128, 255, 256, -1, -128, -129, 10**30])
+def test_decimals_are_as_many_bytes_as_java_takes(number):
+    found = both_ways("n", pa.decimal128(38, 4), [Decimal(f"{number}E-4")], typed=True)
+    _, value = found.stored.wrapped(found.low)
+    assert int.from_bytes(value["value"], "big", signed=True) == number
+    assert len(value["value"]) == max(1, ((~number if number < 0 else number).bit_length() // 8) + 1)
+
+
+UNBOUNDED = [pa.uint32(), pa.binary(), pa.timestamp("ms"), pa.timestamp("ns"), pa.time64("us"), pa.decimal128(38, 2)]
+
+
+@pytest.mark.parametrize("kind", [*UNBOUNDED, pa.list_(pa.int32())], ids=str)
+def test_columns_of_other_types_get_none(kind):
+    table = pa.table({"other": pa.array([None, None], kind), "number": [1, 2]})
+    assert set(ranges_of_footer(footer_of(table), ["other", "number"], typed=False)) == {"number"}
 
 
 @pytest.mark.parametrize(
-    "kind",
+    ("stored", "number"),
     [
-        pa.uint32(),
-        pa.binary(),
-        pa.timestamp("ms"),
-        pa.timestamp("ns"),
-        pa.time64("us"),
-        pa.decimal128(38, 2),
-        pa.list_(pa.int32()),
+        *((pa.binary(), 8), (pa.binary(3), 9), (pa.timestamp("ms", "UTC"), 15), (pa.timestamp("ns", "UTC"), 17)),
+        *((pa.timestamp("ms"), 18), (pa.timestamp("us"), 19), (pa.time32("ms"), 13), (pa.time64("us"), 14)),
     ],
     ids=str,
 )
-def test_columns_of_other_types_get_none(kind):
-    table = pa.table({"other": pa.array([None, None], kind), "number": [1, 2]})
-    assert set(stats_of_footer(footer_of(table), ["other", "number"])) == {"number"}
+def test_more_types_have_bounds_from_v2_on(stored, number):
+    values = [b"abc", None] if pa.types.is_binary(stored) or pa.types.is_fixed_size_binary(stored) else [7, None]
+    assert both_ways("n", stored, values, typed=True).stored.type_number == number
+
+
+def test_nan_is_greater_than_all_other_numbers():
+    """As Spark and Java have it; Parquet's footers leave it out."""
+    nan = float("nan")
+    found = ranges_of_rows(pa.table({"a": [nan, 1.0, None], "b": [nan, nan, nan]}), typed=True)
+    assert (found["a"].low, str(found["a"].high)) == (1.0, "nan")
+    assert (str(found["b"].low), str(found["b"].high)) == ("nan", "nan")
 
 
 def test_fields_of_structs_have_bounds():
     table = pa.table({"outer": [{"inner": 3}, None, {"inner": 1}]})
-    assert stats_of_footer(footer_of(table), ["outer.inner"])["outer.inner"]["nulls"] == 1
+    assert ranges_of_footer(footer_of(table), ["outer.inner"], typed=True)["outer.inner"].nulls == 1
 
 
-def test_a_file_whose_footer_does_not_bound_a_column_has_none():
+def test_what_a_footer_does_not_bound_is_not_known():
     table = pa.table({"number": [1, 2], "unknown": [1, 2]})
     sink = io.BytesIO()
     pq.write_table(table, sink, write_statistics=["number"])
-    footer = pq.read_metadata(io.BytesIO(sink.getvalue()))
-    assert stats_of_footer(footer, ["number", "unknown"]) is None
-    assert set(stats_of_footer(footer, ["number"])) == {"number"}
+    found = ranges_of_footer(pq.read_metadata(io.BytesIO(sink.getvalue())), ["number", "unknown"], typed=True)
+    assert found["unknown"] is None
+    assert found["number"].high == 2
 
 
 def footer_of(table):

@@ -9,11 +9,25 @@ from hoodie.model.names import METADATA_TABLE, PROPERTIES
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from tests.effort import long_but
-from tests.memory_tables import Input, batch, new_table, opened
+from tests.memory_tables import Input, batch, opened
+from tests.memory_tables import new_table as made_table
 from tests.metadata_tables import BY_FOLDERS, check_storage, read
 
 ASKED = {"hoodie.metadata.enable": "true"}
 TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]
+
+
+@pytest.fixture(params=long_but(["6", "9"], ["6", "8", "9"]))
+def version(request):
+    return request.param
+
+
+@pytest.fixture
+def new_table(version):
+    def make(*, table_type, more=None):
+        return made_table(table_type=table_type, more={"hoodie.write.table.version": version, **(more or {})})
+
+    return make
 
 
 def rows(*ids, part="a", ts=1):
@@ -30,7 +44,7 @@ def named(storage):
 
 @pytest.mark.parametrize("table_type", TYPES)
 @pytest.mark.parametrize("more", [{}, {"hoodie.datasource.write.partitionpath.field": ""}], ids=["partitions", "none"])
-def test_a_new_table_has_one_from_its_first_write_on(table_type, more):
+def test_a_new_table_has_one_from_its_first_write_on(table_type, more, new_table):
     storage, clock = new_table(table_type=table_type, more=more)
     table = asking(storage, clock)
     for ts in range(1, 4):
@@ -50,7 +64,7 @@ def test_a_new_table_has_one_from_its_first_write_on(table_type, more):
 
 
 @pytest.mark.parametrize("table_type", TYPES)
-def test_it_is_built_for_the_files_that_are_there(table_type):
+def test_it_is_built_for_the_files_that_are_there(table_type, new_table):
     storage, clock = new_table(table_type=table_type)
     table = opened(storage, clock, cache=Cache())
     for ts in range(1, 4):
@@ -66,7 +80,7 @@ def test_it_is_built_for_the_files_that_are_there(table_type):
     assert not storage.exists(METADATA_TABLE)
 
 
-def test_a_handle_that_was_opened_before_keeps_it_up():
+def test_a_handle_that_was_opened_before_keeps_it_up(new_table):
     storage, clock = new_table(table_type="COPY_ON_WRITE")
     old = opened(storage, clock, cache=Cache())
     for ts in range(1, 4):
@@ -78,7 +92,7 @@ def test_a_handle_that_was_opened_before_keeps_it_up():
     check_storage(storage)
 
 
-def test_it_is_not_built_beside_a_pending_instant():
+def test_it_is_not_built_beside_a_pending_instant(new_table):
     """By Apache Hudi's rule: what that writes is not known."""
     storage, clock = new_table(table_type="MERGE_ON_READ")
     table = opened(storage, clock, cache=Cache())
@@ -93,7 +107,7 @@ def test_it_is_not_built_beside_a_pending_instant():
 
 
 @pytest.mark.parametrize("table_type", TYPES)
-def test_a_writer_that_dies_at_any_call_leaves_one_that_shows_all_or_none(table_type):
+def test_a_writer_that_dies_at_any_call_leaves_one_that_shows_all_or_none(table_type, new_table):
     storage, clock = new_table(table_type=table_type)
     opened(storage, clock, cache=Cache()).upsert(rows("1", "2"))
     begin, old = storage.snapshot(), read(storage)
@@ -119,7 +133,7 @@ STEPS = ("upsert", "upsert", "upsert", "delete", "compact", "clean", "rollback",
 
 @pytest.mark.parametrize("seed", long_but([0, 1], range(12)))
 @pytest.mark.parametrize("table_type", TYPES)
-def test_it_shows_what_the_folders_show_whatever_is_done(table_type, seed):
+def test_it_shows_what_the_folders_show_whatever_is_done(table_type, seed, new_table):
     random = Random(seed)
     storage, clock = new_table(table_type=table_type)
     saved = None

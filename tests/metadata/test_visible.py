@@ -2,6 +2,7 @@
 
 import pytest
 
+from hoodie.format.layout import V9
 from hoodie.metadata.visible import as_seen, unknown_times, why_not
 from hoodie.timeline.timeline import Timeline
 from tests.metadata_tables import FIRST, t
@@ -86,3 +87,56 @@ def test_a_clean_may_be_archived_before_an_older_commit():
 
 def test_one_without_a_completed_commit_is_refused():
     assert why_not(timeline(), timeline(f"{FIRST_STATE}.inflight")) is not None
+
+
+# -- versions 8 and 9: completion times say what was merged, and the metadata table's own work has instants as any other ------------
+
+FIRST_V9 = f"00000000000000000_{t(5)}.deltacommit"
+
+
+def later(*names):
+    return Timeline.from_file_names(names, layout=V9)
+
+
+def why(table, metadata):
+    return why_not(later(*table), later(*metadata))
+
+
+def done(time, completion, action="deltacommit"):
+    return f"{t(time)}_{t(completion)}.{action}"
+
+
+def test_instants_before_the_first_state_need_no_delta_commit_and_later_ones_do():
+    """Also one that began before it and was completed after it."""
+    old, late = done(1, 2, "commit"), done(3, 9, "commit")
+    assert why([old], [FIRST_V9]) is None
+    assert "lacks" in why([old, late], [FIRST_V9])
+    assert why([old, late], [FIRST_V9, done(3, 8)]) is None
+
+
+def test_a_rollback_needs_none():
+    assert why([done(1, 2, "commit"), done(7, 8, "rollback")], [FIRST_V9]) is None
+    assert "lacks" in why([done(1, 2, "commit"), done(7, 8, "clean")], [FIRST_V9])
+
+
+def test_a_compaction_has_merged_what_was_completed_before_it_began():
+    table = [done(6, 8, "commit"), f"{t(9)}.commit.requested", f"{t(9)}.inflight"]
+    merged = [FIRST_V9, done(6, 7), done(11, 12, "commit")]
+    assert why(table, merged) is None
+    assert "compacted" in why(table, [*merged, done(9, 10)])
+    assert why(table, [*merged, done(9, 13)]) is None
+    assert {each.time for each in as_seen(later(*table), later(*merged, done(9, 13))).commits} == {
+        "00000000000000000",
+        t(6),
+        t(11),
+    }
+
+
+def test_a_delta_commit_that_follows_a_restore_of_the_metadata_table_counts():
+    """Apache Hudi's: it lists all folders, and brings what it found by an instant of its own."""
+    table = [done(1, 2, "commit"), done(10, 16, "restore")]
+    restored = [FIRST_V9, done(11, 12, "restore")]
+    assert "lacks" in why(table, restored)
+    assert why(table, [*restored, done(13, 14)]) is None
+    assert "says nothing" in why(table, [FIRST_V9, done(13, 14)])
+    assert t(13) in {each.time for each in as_seen(later(*table), later(*restored, done(13, 14))).commits}

@@ -10,7 +10,7 @@ from hoodie.storage.cache import Cache
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.view.listing import StorageListing
 from hoodie.view.view import FileSystemView
-from tests.memory_tables import FakeClock, new_storage
+from tests.memory_tables import FakeClock, Input, batch, new_storage, new_table, opened
 
 
 def t(number):
@@ -141,3 +141,18 @@ def test_logs_that_were_written_before_the_base_file_of_their_slice():
     assert [found.name for found in view.logs_before_base(file_slice).logs] == [early, log("a", 2, 4)]
     of_an_archived_commit = file_slice.logs[1]._replace(name=log("a", 2, 3))
     assert view.logs_before_base(file_slice._replace(logs=(of_an_archived_commit,))) is None
+
+
+def test_where_completion_times_are_stated_these_say_it():
+    storage, clock = new_table(table_type="MERGE_ON_READ", more={"hoodie.write.table.version": "9"})
+    table = opened(storage, clock, cache=Cache())
+    for ts in (1, 2):
+        table.upsert(batch([Input("a", "p", ts, ts)]))
+    table.schedule_compaction()
+    early = table.upsert(batch([Input("a", "p", 3, 3)])).instant
+    table.compact()
+    late = table.upsert(batch([Input("a", "p", 4, 4)])).instant
+    view = table._context.snapshot().view
+    (file_slice,) = view.latest_slices()
+    assert {found.base_instant for found in file_slice.logs} == {early, late}
+    assert [found.base_instant for found in view.logs_before_base(file_slice).logs] == [early]

@@ -1,0 +1,107 @@
+"""Bounds of the columns of data files, by their footers and, where these do not say them, by their rows.
+
+In versions 8 and 9 each file has them, logs among them: Apache Hudi makes the bounds of a partition of those of its files, without a
+word of a file that has none, and leaves a partition out by them. In version 6 there are none of partitions. So logs are not read, and
+a file of which the footer does not bound a column that it has gets none at all: readers of Apache Hudi 0.15 take a column without a
+record for one of nothing but nulls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from hoodie.errors import UnsupportedTableError
+from hoodie.filegroup.log_scan import read_log_rows
+from hoodie.filegroup.slice_reader import merge_columns, open_base_file
+from hoodie.keygen.unstored import unstored_of
+from hoodie.metadata.keys import COLUMN_STATS
+from hoodie.metadata.partition import Scope, TableFiles
+from hoodie.metadata.stored_bounds import Ranges, ranges_of_footer, ranges_of_rows
+from hoodie.model.enums import MergeMode
+from hoodie.model.files import BaseFile, LogFile
+from hoodie.model.instant import VisibleInstants
+from hoodie.model.meta_fields import with_meta_fields
+from hoodie.model.names import parse_base_file, parse_log_file
+from hoodie.model.once import once
+from hoodie.model.plans import MergeRule
+
+_AS_THEY_STAND = MergeRule(MergeMode.COMMIT_TIME_ORDERING)
+
+
+@dataclass(frozen=True)
+class FileRanges:
+    """Of some columns of a table's files. `schema`: the table's columns."""
+
+    scope: Scope
+    columns: Sequence[str]
+    schema: pa.Schema
+    typed: bool
+    """Stored by index version V2."""
+
+    def of(self, files: TableFiles) -> Mapping[tuple[str, str], Ranges]:
+        """Partition path and name -> column -> what is known of it; none of a file of which nothing is said. Files that the scope has
+        seen are not read again.
+
+        Raises:
+            CorruptFileError, FileNotFoundError: a file is damaged or gone. UnsupportedTableError: one cannot be read.
+        """
+        known, kind = self.scope.known, (COLUMN_STATS, self.typed, *self.columns)
+        names = [(path, name, size_bytes) for path, sizes in files.items() for name, size_bytes in sizes.items()]
+        fresh = [(path, name, size_bytes) for path, name, size_bytes in names if (kind, path, name) not in known]
+        read = self.scope.context.storage.each(lambda each: self._of_file(*each), fresh)
+        known.update(((kind, path, name), each) for (path, name, _), each in zip(fresh, read, strict=True))
+        found = {(path, name): known[kind, path, name] for path, name, _ in names}
+        return {file: each for file, each in found.items() if each}
+
+    @once
+    def _visible(self) -> VisibleInstants:
+        return self.scope.context.active.load().visible()
+
+    @property
+    def reads_rows(self) -> bool:
+        return self.scope.context.config.layout.by_completion
+
+    def _of_file(self, path: str, name: str, size_bytes: int) -> Ranges | None:
+        base, log = parse_base_file(name), parse_log_file(name)
+        if base is not None and name.endswith(".parquet"):
+            return self._of_base(BaseFile(path, base.file_id, base.instant, name, size_bytes))
+        if log is not None and not log.suffix and self.reads_rows:
+            entries = ((log.base_instant, 0),)
+            # What a log compaction wrote counts without the files that it stands for.
+            whole = LogFile(
+                path, log.file_id, log.base_instant, log.version, name, size_bytes, size_bytes, entries, ("",)
+            )
+            return self._of_log(whole)
+        return None
+
+    def _of_base(self, base: BaseFile) -> Ranges | None:
+        with open_base_file(self.scope.context.storage, base) as (file, footer):
+            found = ranges_of_footer(footer, self.columns, typed=self.typed)
+            known = {name: each for name, each in found.items() if each is not None}
+            unknown = [name for name in found if name not in known]
+            if not unknown:
+                return known
+            if not self.reads_rows:
+                return None
+            if any("." in name for name in unknown):
+                raise UnsupportedTableError(
+                    f"{base.path} does not say the bounds of {unknown[0]}, which lies in another column"
+                )
+            return known | ranges_of_rows(file.read(unknown), typed=self.typed)
+
+    def _of_log(self, log: LogFile) -> Ranges:
+        context, full = self.scope.context, with_meta_fields(self.schema)
+        wanted = pa.schema([field for field in full if field.name in self.columns])
+        seen, mine = self._visible, {log.base_instant}
+        rows = read_log_rows(
+            context.storage,
+            log,
+            merge_columns(wanted, _AS_THEY_STAND, full),
+            rule=_AS_THEY_STAND,
+            visible=replace(seen, completed=seen.completed | mine, pending=seen.pending - mine),
+            unstored=unstored_of(context.config, self.schema),
+        )
+        return ranges_of_rows(rows.select(wanted.names), typed=self.typed) if rows.num_rows else {}

@@ -1,0 +1,94 @@
+"""A metadata table as Apache Hudi makes it by default in version 9 keeps the bounds of files and of partitions, whatever is done."""
+
+import pyarrow as pa
+import pytest
+
+from hoodie.format.properties import parse_properties
+from hoodie.model.names import METADATA_TABLE, PROPERTIES
+from hoodie.storage.cache import Cache
+from tests.memory_tables import opened
+from tests.metadata_tables import changed, check_bounds, check_storage, loaded
+
+OFTEN = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "2"}
+BY_DEFAULT = "column_stats,files,partition_stats"
+
+
+def table_of(options=None):
+    storage = loaded("v9_mdt_mor")
+    table = opened(storage, storage.clock, options, cache=Cache())
+    return storage, table, table.scan().to_arrow()
+
+
+def check(storage):
+    assert parse_properties(storage.read(PROPERTIES).decode())["hoodie.table.metadata.partitions"] == BY_DEFAULT
+    check_storage(storage)
+    check_bounds(storage)
+
+
+def test_each_action_keeps_them():
+    storage, table, rows = table_of()
+    check(storage)
+    table.upsert(changed(rows, 5))
+    check(storage)
+    table.delete(rows.slice(0, 2))
+    check(storage)
+    table.compact()
+    check(storage)
+    table.upsert(changed(rows, 4))
+    table.rollback(table.timeline.commits[-1].time)
+    check(storage)
+    saved = table.savepoint()
+    table.upsert(changed(rows, 3))
+    table.upsert(changed(rows, 3))
+    assert table.compact_logs(blocks=1)
+    check(storage)
+    table.cluster(sort_by="ts")
+    check(storage)
+    table.insert_overwrite(changed(rows, 1))
+    check(storage)
+    table.delete_partitions(["b"])
+    check(storage)
+    table.restore(saved)
+    check(storage)
+    table.drop_savepoint(saved)
+    table.upsert(changed(rows, 3))
+    table.clean(retain_commits=1)
+    check(storage)
+
+
+def test_they_are_compacted():
+    storage, table, rows = table_of(OFTEN)
+    for turn in range(24):
+        table.upsert(changed(rows, 1 + turn % 5))
+        if turn % 7 == 6:
+            table.compact()
+    for partition in ("column_stats", "partition_stats"):
+        assert [each for each in storage.names(f"{METADATA_TABLE}/{partition}") if each.endswith(".hfile")]
+    check(storage)
+
+
+@pytest.mark.parametrize("columns", [["qty", "price"], ["name"]])
+def test_a_file_without_bounds_is_read(columns):
+    """NaN, and texts that are too long for a footer."""
+    storage, table, rows = table_of()
+    more = rows.slice(0, 3)
+    for name in columns:
+        at = more.schema.get_field_index(name)
+        value = "x" * 9000 if name == "name" else float("nan") if name == "price" else 7
+        more = more.set_column(at, more.schema.field(at), pa.array([value] * 3, more.schema.field(at).type))
+    table.upsert(more)
+    check(storage)
+    table.compact()
+    check(storage)
+    table.upsert(changed(rows, 2))
+    check(storage)
+
+
+def test_one_that_cannot_be_kept_up_is_dropped_alone(caplog):
+    storage, table, rows = table_of()
+    storage.delete_folder(f"{METADATA_TABLE}/partition_stats")
+    table.upsert(changed(rows, 2))
+    found = parse_properties(storage.read(PROPERTIES).decode())["hoodie.table.metadata.partitions"]
+    assert found == "column_stats,files"
+    assert len([each for each in caplog.records if each.levelname == "WARNING"]) == 2
+    check_storage(storage)
