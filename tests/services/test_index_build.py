@@ -4,7 +4,7 @@ import pytest
 
 from hoodie.errors import CommitConflictError, CorruptFileError, OptionError
 from hoodie.format.index_plans import IndexPlan, decode_index_plan, encode_index_plan
-from hoodie.metadata.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, RECORD_INDEX
+from hoodie.metadata.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
 from hoodie.model.names import METADATA_TABLE, PROPERTIES
@@ -13,7 +13,7 @@ from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from tests.effort import long_but
 from tests.memory_tables import Input, batch, keys, new_table, opened
-from tests.metadata_tables import BY_FOLDERS, check_storage, read
+from tests.metadata_tables import BY_FOLDERS, check_bounds, check_storage, read
 
 INDEXES = (COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX)
 BOTH = ("COPY_ON_WRITE", "MERGE_ON_READ")
@@ -45,8 +45,8 @@ def rows(count, val=0):
     return batch([Input(f"k{number:02}", "ab"[number % 2], val, val) for number in range(count)])
 
 
-def new(table_type):
-    storage, clock = new_table(table_type=table_type)
+def new(table_type, version="6"):
+    storage, clock = new_table(table_type=table_type, more={"hoodie.write.table.version": version})
     table = opened(storage, clock, cache=Cache())
     table.upsert(rows(12))
     table.upsert(rows(5, 1))
@@ -74,9 +74,10 @@ def check(storage, names):
     assert all(each.is_completed for each in indexings(storage))
 
 
+@pytest.mark.parametrize("version", long_but(["6", "9"], ["6", "8", "9"]))
 @pytest.mark.parametrize("table_type", BOTH)
-def test_each_index_of_an_existing_table_is_built_and_kept_up_by_later_writes(table_type):
-    storage, clock = new(table_type)
+def test_each_index_of_an_existing_table_is_built_and_kept_up_by_later_writes(table_type, version):
+    storage, clock = new(table_type, version)
     table = another(storage, clock)
     assert table.build_index(FILES) is None
     for name in INDEXES:
@@ -87,6 +88,10 @@ def test_each_index_of_an_existing_table_is_built_and_kept_up_by_later_writes(ta
     another(storage, clock).delete(keys([Input("k01", "b")]))
     check(storage, INDEXES)
     assert [each.state for each in another(storage).indexes()] == ["ready"] * 5
+    if version != "6":
+        table.build_index(PARTITION_STATS)
+        another(storage, clock).upsert(rows(7, 3))
+        check_bounds(storage)
 
 
 @pytest.mark.parametrize("table_type", BOTH)
@@ -155,9 +160,10 @@ def test_who_finds_the_index_built_or_the_metadata_table_dropped_meanwhile_leave
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("version", ["6", "9"])
 @pytest.mark.parametrize("name", INDEXES)
-def test_a_builder_that_dies_at_any_call_leaves_a_table_that_the_next_one_gives_the_index(name):
-    storage, clock = new("MERGE_ON_READ")
+def test_a_builder_that_dies_at_any_call_leaves_a_table_that_the_next_one_gives_the_index(name, version):
+    storage, clock = new("MERGE_ON_READ", version)
     another(storage, clock).build_index(FILES)
     begin, rows_before, now_s = storage.snapshot(), read(storage), clock.now_s
     faulty = FaultStorage(storage)
