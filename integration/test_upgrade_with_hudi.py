@@ -4,21 +4,8 @@ import pytest
 
 import hoodie
 from integration.tables import trips
-from integration.turns import Turns
-from integration.views import BEGINNING, View, by_hudi, by_rust, differences, ours
-
-UPGRADED = {
-    "hoodie.metadata.enable": "true",
-    "hoodie.clean.automatic": "true",
-    "hoodie.archive.automatic": "true",
-    "hoodie.write.auto.upgrade": "true",
-}
-"""Apache Hudi's defaults, which the peer's settings turn off."""
-
-
-def from_the_archive(view):
-    """Of a pull that begins there both peers leave out rows that a later commit changed (Hudi), or archived commits (hudi-rs)."""
-    return view.begin == BEGINNING
+from integration.turns import HUDI_DEFAULTS, Turns, from_the_archive
+from integration.views import View, by_hudi, by_rust, differences, ours
 
 
 @pytest.mark.parametrize(("table_type", "version"), [("COPY_ON_WRITE", 9), ("MERGE_ON_READ", 9), ("MERGE_ON_READ", 8)])
@@ -40,7 +27,7 @@ def test_both_go_on_with_a_table_that_we_upgraded(hudi, tmp_path, table_type, ve
     archived = len(table.archived_instants())
     table.upgrade(version)
     turns.table.table = hoodie.open_table(turns.path)
-    turns.options |= UPGRADED | {"hoodie.write.table.version": str(version)}
+    turns.options |= HUDI_DEFAULTS | {"hoodie.write.table.version": str(version)}
     turns.followers = None
     turns.check("our upgrade")
     assert f"hoodie.table.version={version}" in turns.properties()

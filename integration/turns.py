@@ -10,7 +10,7 @@ from hoodie.model.names import PROPERTIES
 from hoodie.storage.local import LocalStorage
 from hoodie.table import HoodieTable
 from integration.tables import TRIPS, Written
-from integration.views import View, by_hudi, by_rust, ours
+from integration.views import BEGINNING, View, by_hudi, by_rust, ours
 from tests.followed import Followers
 from tests.rows import rows_of, without
 
@@ -29,6 +29,19 @@ FAIL_AFTER_WRITING = {
     "hoodie.precommit.validators": "org.apache.hudi.client.validator.SqlQuerySingleResultPreCommitValidator",
     "hoodie.precommit.validators.single.value.sql.queries": "select count(*) from <TABLE_NAME> where 1 = 0#1",
 }
+
+HUDI_DEFAULTS = {
+    "hoodie.metadata.enable": "true",
+    "hoodie.clean.automatic": "true",
+    "hoodie.archive.automatic": "true",
+    "hoodie.write.auto.upgrade": "true",
+}
+"""Apache Hudi's defaults, which the peer's settings turn off."""
+
+
+def from_the_archive(view):
+    """Of a pull that begins there both peers leave out rows that a later commit changed (Hudi), or archived commits (hudi-rs)."""
+    return view.begin == BEGINNING
 
 
 class Turns:

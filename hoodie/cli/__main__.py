@@ -36,7 +36,7 @@ MODULES = {
     "hive_sync": ("hive-sync",),
     "indexes": ("index",),
     "savepoints": ("savepoint", "savepoints", "restore"),
-    "upgrade": ("upgrade",),
+    "upgrade": ("upgrade", "downgrade"),
     "alter": ("alter",),
     "consumers": ("consumers",),
     "check": ("check", "validate", "doctor"),

@@ -1,4 +1,4 @@
-"""The command `upgrade`: a table of version 6 becomes one of a later version. It shows first what that takes."""
+"""The commands `upgrade` and `downgrade`: a table becomes one of another version. They show first what that takes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import asdict
 from hoodie.cli.arguments import Commands, add_command
 from hoodie.cli.report import Report
 from hoodie.cli.savepoints import DRY_RUN
+from hoodie.model.service_results import UpgradeResult
 from hoodie.table import HoodieTable
 
 
@@ -19,9 +20,25 @@ def register(to: Commands) -> None:
     )
     added.add_argument("version", metavar="VERSION", type=int, nargs="?", default=9, help="8 or 9 (default: 9)")
     added.add_argument("--yes", action="store_true", help="do it")
+    added = add_command(
+        to,
+        "downgrade",
+        "make a table of version 8 or 9 one of an earlier version; a dry run unless --yes is given",
+        lambda _, t, a: run_downgrade(t, a.version, really=a.yes),
+    )
+    added.add_argument("version", metavar="VERSION", type=int, nargs="?", default=6, help="6 or 8 (default: 6)")
+    added.add_argument("--yes", action="store_true", help="do it")
 
 
 def run(table: HoodieTable, version: int, *, really: bool) -> Report:
     """Upgrade the table; without `really`, only say what would be done."""
-    found = table.upgrade(version, dry_run=not really)
+    return _report(table.upgrade(version, dry_run=not really), really=really)
+
+
+def run_downgrade(table: HoodieTable, version: int, *, really: bool) -> Report:
+    """The other way round."""
+    return _report(table.downgrade(version, dry_run=not really), really=really)
+
+
+def _report(found: UpgradeResult, *, really: bool) -> Report:
     return Report(asdict(found), (str(found), *(() if really or found.before == found.after else (DRY_RUN,))))

@@ -1,4 +1,4 @@
-"""The upgrade of a table to a later version as a method."""
+"""The upgrade of a table to a later version, and the way back, as methods."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import hoodie.services
 from hoodie.errors import OptionError
 from hoodie.format.layout import VERSIONS, layout_named
 from hoodie.maintenance.base import OpenTable
+from hoodie.model.enums import TableVersion
 from hoodie.model.service_results import UpgradeResult
 from hoodie.txn.heartbeat import changes_table
 
 if TYPE_CHECKING:
+    import hoodie.services.downgrade
     import hoodie.services.upgrade
 
 
@@ -25,7 +27,7 @@ class Upgrades(OpenTable):
 
         Writes and services that are pending have to end first. A merge-on-read table is compacted in full. The metadata table is
         dropped. Who has the table open, opens it again: this very object, too. Versions before 1.0 of Apache Hudi cannot read it
-        any more, and there is no way back.
+        any more; `downgrade` is the way back.
 
         Args:
             version: 8 or 9.
@@ -41,8 +43,40 @@ class Upgrades(OpenTable):
             >>> table.upgrade(9)
             >>> table = hoodie.open_table(table.uri)
         """
-        layout = layout_named(str(version))
-        if layout is None:
-            raise OptionError(f"version={version!r:.50} is not a table version; there are {VERSIONS}")
         context, write = self._at_work(options)
-        return hoodie.services.upgrade.upgrade(context, write, layout.version, dry_run=dry_run)
+        return hoodie.services.upgrade.upgrade(context, write, _version(version), dry_run=dry_run)
+
+    @changes_table
+    def downgrade(
+        self, version: int = 6, options: Mapping[str, str] | None = None, *, dry_run: bool = False
+    ) -> UpgradeResult:
+        """Make a table of version 8 or 9 one of version 6, which Apache Hudi 0.14 and later read, or one of 9 one of 8.
+
+        Writes and services that are pending have to end first. On the way to version 6 a merge-on-read table is compacted in full, and
+        states before that cannot be read any more. The metadata table is dropped. Who has the table open, opens it again: this very
+        object, too.
+
+        Args:
+            version: 6 or 8.
+            options: Hudi's options, of the compaction.
+            dry_run: say what would be done, and change nothing.
+
+        Raises:
+            OptionError: there is no such version.
+            UnsupportedTableError: it is no earlier version, or has no way to say how the table merges.
+            CommitConflictError: something is pending, or a savepoint keeps logs.
+
+        Example:
+            >>> table.downgrade(6, dry_run=True)
+            >>> table.downgrade(6)
+            >>> table = hoodie.open_table(table.uri)
+        """
+        context, write = self._at_work(options)
+        return hoodie.services.downgrade.downgrade(context, write, _version(version), dry_run=dry_run)
+
+
+def _version(version: int) -> TableVersion:
+    layout = layout_named(str(version))
+    if layout is None:
+        raise OptionError(f"version={version!r:.50} is not a table version; there are {VERSIONS}")
+    return layout.version

@@ -37,7 +37,7 @@ class ExpiryResult(PlainInstants):
 
 @dataclass(frozen=True, repr=False)
 class UpgradeResult:
-    """What an upgrade did to a table, or in a dry run would do."""
+    """What an upgrade or a downgrade did to a table, or in a dry run would do."""
 
     before: int
     """The table version that it had."""
@@ -55,8 +55,9 @@ class UpgradeResult:
             return f"the table has version {self.after} already"
         done = "would be " if self.dry_run else ""
         compacted = f" after a compaction of {format_count(self.compacted, 'file slice')}" if self.compacted else ""
+        act = "upgrade" if self.after > self.before else "downgrade"
         return (
-            f"upgrade: {done}from version {self.before} to {self.after}{compacted}; "
+            f"{act}: {done}from version {self.before} to {self.after}{compacted}; "
             f"{format_count(self.instants, 'instant')}, and {self.archived:,} of the archive"
         )
 

@@ -27,6 +27,11 @@ DELETE_MARKER = "hoodie.payload.delete.marker"
 PROPERTY_PREFIX = "hoodie.record.merge.property."
 """Before the names of settings that a merge needs; Apache Hudi stores delete field and marker so, in version 6 too."""
 _UNAVAILABLE = f"{PROPERTY_PREFIX}hoodie.write.partial.update.unavailable.value"
+MERGING = (
+    *(PAYLOAD, LEGACY_PAYLOAD, STRATEGY, MODE, PARTIAL_MODE, _UNAVAILABLE),
+    *(f"{PROPERTY_PREFIX}{DELETE_FIELD}", f"{PROPERTY_PREFIX}{DELETE_MARKER}"),
+)
+"""What properties say, in one version or another, of how a table merges; beside a merger of hoodie's."""
 
 EVENT_TIME_PAYLOAD = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
 COMMIT_TIME_PAYLOAD = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"

@@ -26,7 +26,17 @@ from hoodie.options.keygen import (
     timestamp_settings,
 )
 from hoodie.options.mergers import is_registered, not_registered
-from hoodie.options.merging import PAYLOAD, STRATEGY, creation_mode, merge_rule, merging_properties, special_payload
+from hoodie.options.merging import (
+    LEGACY_PAYLOAD,
+    MERGING,
+    PAYLOAD,
+    PAYLOADS,
+    STRATEGY,
+    creation_mode,
+    merge_rule,
+    merging_properties,
+    special_payload,
+)
 from hoodie.options.table_options import TableOptions
 from hoodie.options.values import (
     GLOBAL_INDEXES,
@@ -316,6 +326,57 @@ def upgraded_properties(config: TableConfig, layout: Layout) -> dict[str, str]:
             layout=layout,
         ),
     }
+
+
+def downgraded_properties(config: TableConfig, layout: Layout) -> dict[str, str]:
+    """`hoodie.properties` of a table of version 8 or 9 that becomes one of this layout. Keys that we do not know stay as they are.
+
+    Raises:
+        UnsupportedTableError: a table of this version cannot merge as this one does.
+    """
+    raw = config.raw
+    named = "" if config.merger else raw.get(PAYLOAD) or raw.get(LEGACY_PAYLOAD) or ""
+    payload = special_payload(named) or None if named else None
+    dropped = [*MERGING, _PRECOMBINE]
+    if layout is V6:
+        dropped += [_INITIAL_VERSION, V8.timeline.property, V8.history.property]
+    kept = {name: value for name, value in raw.items() if name not in dropped and not name.startswith(METADATA)}
+    own = PAYLOADS.get(payload or "")
+    is_implied = own is not None and _said_of(own.delete_marker) == _said_of(config.delete_marker)
+    found = {
+        **kept,
+        _VERSION: str(int(layout.version)),
+        _LAYOUT: str(layout.number),
+        PARTITION: partition_text(config.partition_fields, config.key_settings, layout),
+        _ORDERING: ",".join(config.ordering_fields),
+        _PRECOMBINE: ",".join(config.ordering_fields),
+        KEYGEN_TYPE: config.keygen,
+        KEYGEN_CLASS: key_generator_class(config.keygen) if layout is V6 else "",
+        V6.history.property: kept.get(V6.history.property) or V6.history.default,
+        **merging_properties(
+            config.merge_mode,
+            payload=payload,
+            merger=config.merger,
+            marker=None if is_implied else config.delete_marker,
+            layout=layout,
+        ),
+    }
+    found = {key: str(value) for key, value in found.items() if value}
+    if _merging(parse_table_config(found, uri=config.uri).rule) != _merging(config.rule):
+        raise UnsupportedTableError(
+            f"table {config.uri} merges in a way that only version {int(config.version)} can say, so it cannot become one of version "
+            f"{int(layout.version)}"
+        )
+    return found
+
+
+def _merging(rule: MergeRule) -> tuple[object, ...]:
+    """What a rule comes to, however the properties say it."""
+    return rule.mode, rule.fill, rule.ordering_fields, _said_of(rule.delete_marker)
+
+
+def _said_of(marker: DeleteMarker | None) -> tuple[str, str] | None:
+    return None if marker is None else (marker.field, marker.marker)
 
 
 def flag_text(flag: bool | None) -> str:

@@ -18,11 +18,12 @@ from datetime import UTC, datetime, timedelta
 from hoodie.errors import CommitConflictError, LockError, UnsupportedTableError
 from hoodie.filegroup.row_copies import drop_row_copies, row_copies_of
 from hoodie.format.archive_entries import StateFile
+from hoodie.format.downgraded import COMPLETED_AT
 from hoodie.format.layout import LAYOUTS, V6, Layout
 from hoodie.format.properties import format_properties
 from hoodie.format.upgraded import upgraded_entries, upgraded_file
 from hoodie.model.enums import Action, TableType, TableVersion
-from hoodie.model.instant import Instant, InstantTime, format_instant, parse_instant
+from hoodie.model.instant import Instant, InstantTime, format_instant, is_instant_time, parse_instant
 from hoodie.model.names import COMPLETES_AS, HOODIE, PROPERTIES, join
 from hoodie.model.service_results import UpgradeResult
 from hoodie.options.compaction import Strategy
@@ -30,6 +31,7 @@ from hoodie.options.table import upgraded_properties
 from hoodie.options.write import WriteOptions
 from hoodie.services.acts import settle
 from hoodie.services.compacting import compact
+from hoodie.storage.base import FileInfo
 from hoodie.timeline.lsm_writer import LsmArchiveWriter
 from hoodie.timeline.timeline import WRITES
 from hoodie.txn.critical import under_lock
@@ -77,23 +79,27 @@ def upgrade(context: TableContext, options: WriteOptions, version: TableVersion,
         )
         if dry_run:
             return found
-        _require_rest(context, snapshot)
+        require_rest(context, snapshot, done="upgraded")
+        _require_no_logs(context, snapshot)
         _Upgrade(context, layout, snapshot).put(properties)
     return replace(found, compacted=compacted)
 
 
-def _require_rest(context: TableContext, snapshot: Snapshot) -> None:
-    table = context.storage.uri
+def require_rest(context: TableContext, snapshot: Snapshot, *, done: str) -> None:
+    """Raises CommitConflictError while something is pending; `done`: what was not, for the message."""
     pending = snapshot.timeline.pending()
     if pending:
         raise CommitConflictError(
-            f"table {table} was not upgraded: {pending[0]} is pending; let it end, or roll it back, and upgrade again"
+            f"table {context.storage.uri} was not {done}: {pending[0]} is pending; let it end, or roll it back, and try again"
         )
+
+
+def _require_no_logs(context: TableContext, snapshot: Snapshot) -> None:
     logs = [each for each in snapshot.view.latest_slices() if each.logs]
     if logs:
         raise CommitConflictError(
-            f"table {table} was not upgraded: file group {logs[0].group.file_id} in partition {logs[0].group.partition_path!r} "
-            "got a log after the compaction; upgrade again while nobody writes"
+            f"table {context.storage.uri} was not upgraded: file group {logs[0].group.file_id} in partition "
+            f"{logs[0].group.partition_path!r} got a log after the compaction; upgrade again while nobody writes"
         )
 
 
@@ -137,7 +143,7 @@ class _Upgrade:
         they are in one order by both times.
         """
         reached = {
-            (instant.time, instant.action): format_instant(self._context.clock.wall(info.mtime_s))
+            (instant.time, instant.action): self._completed_at(instant, info)
             for instant, info in self._files
             if instant.is_completed
         }
@@ -152,6 +158,14 @@ class _Upgrade:
             found[time, action] = max(when, format_instant(parse_instant(least) + timedelta(milliseconds=1)))
             last = found[time, action] if action in WRITES else last
         return found
+
+    def _completed_at(self, instant: Instant, info: FileInfo) -> InstantTime:
+        """As a downgrade has stated it, or as its file says."""
+        if instant.action in WRITES:
+            stated = self._context.active.read_commit(instant).extra.get(COMPLETED_AT, "")
+            if is_instant_time(stated):
+                return InstantTime(stated)
+        return format_instant(self._context.clock.wall(info.mtime_s))
 
     def _put_archive(self, folder: str) -> None:
         writer = LsmArchiveWriter(self._storage, folder, layout=self._layout, held=nullcontext)

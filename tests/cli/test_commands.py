@@ -504,6 +504,12 @@ def test_an_upgrade_shows_first_what_it_does(make_table, run):
     assert (status, done["after"], done["dry_run"]) == (DONE, 8, False)
     assert int(hoodie.open_table(table.uri).config.version) == 8
     assert run("upgrade", table.uri, "7")[0] == FAILED
+    status, shown, _ = run("downgrade", table.uri)
+    assert (status, shown["before"], shown["after"], shown["dry_run"]) == (DONE, 8, 6, True)
+    status, done, _ = run("downgrade", table.uri, "--yes")
+    assert (status, done["after"], done["dry_run"]) == (DONE, 6, False)
+    assert int(hoodie.open_table(table.uri).config.version) == 6
+    assert run("downgrade", table.uri, "9")[0] == FAILED
 
 
 def test_columns_change_one_command_at_a_time(make_table, run):

@@ -10,6 +10,7 @@ from hoodie.options.merging import PAYLOADS
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.timeline.timeline import WRITES
 from tests.memory_tables import Input, batch, copy_of, keys, new_table, opened, plain
+from tests.told_by_tables import described, states
 
 KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 VERSIONS = pytest.mark.parametrize("version", [8, 9])
@@ -33,21 +34,6 @@ def lived_in(kind, **more):
         opened(FaultStorage(storage, [Fault(12, "before")]), clock).upsert(batch([Input("dead", "a", 1, 1)]))
     table.rollback()
     return storage, clock
-
-
-def states(table):
-    """Instant -> rows of the states that can be read."""
-    found = {}
-    for commit in table.timeline.commits:
-        try:
-            found[commit.time] = plain(table.scan(as_of=commit.time, meta_columns=True))
-        except hoodie.InstantNotFoundError:
-            continue
-    return found
-
-
-def described(results):
-    return [(r.instant, r.operation, r.inserted, r.updated, r.deleted, r.replaced) for r in results]
 
 
 @KINDS
