@@ -27,6 +27,8 @@ class FakeHBase:
         self.fails = 0
         """So many requests from now on are answered with an error."""
         self.before_put: Any = None
+        self.when_missing: Any = None
+        self.before_create: Any = None
         self.port = free_port()
 
     @property
@@ -49,7 +51,13 @@ class FakeHBase:
         return list(self.tables)
 
     def createTable(self, tableName: bytes, columnFamilies: Any) -> None:
+        from Hbase_thrift import AlreadyExists  # noqa: PLC0415
+
         assert [family.name for family in columnFamilies] == [b"_s:"]
+        if self.before_create is not None:
+            self.before_create()
+        if tableName in self.tables:
+            raise AlreadyExists(message=b"table name already in use")
         self.tables[tableName] = {}
 
     def getRowsWithColumns(self, tableName: bytes, rows: Any, columns: Any, attributes: Any) -> Any:
@@ -57,6 +65,8 @@ class FakeHBase:
 
         error = self._begin("get", len(rows))
         if tableName not in self.tables:
+            if self.when_missing is not None:
+                self.when_missing()
             raise error(message=b"TableNotFoundException")
         table = self.tables[tableName]
         return [

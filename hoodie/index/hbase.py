@@ -9,6 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
@@ -97,10 +98,11 @@ class HBaseIndex:
         raise AssertionError("unreachable")
 
     def _made(self, connection: Any, error: Exception) -> bool:
-        """Whether the table was missing, and is there now."""
+        """Whether the table was missing, and is there now: made here, or by another task at the same time."""
         if self.table.encode() in connection.tables():
-            return False
-        connection.create_table(self.table, {_FAMILY.decode(): {"max_versions": 1}})
+            return "TableNotFound" in _said(error)
+        with suppress(*_failures()):
+            connection.create_table(self.table, {_FAMILY.decode(): {"max_versions": 1}})
         return True
 
 

@@ -49,6 +49,14 @@ def test_rows_are_those_of_apache_hudi(hbase):
     assert [key.decode() for key in hbase.tables[b"t"]] == ["ключ:🐘"]
 
 
+@pytest.mark.parametrize("moment", ["when_missing", "before_create"])
+def test_another_task_makes_the_table_at_the_same_time(hbase, moment):
+    """As the tasks of a first write do."""
+    setattr(hbase, moment, lambda: len(hbase.requests) < 2 or hbase.table("t"))
+    index = HBaseIndex("127.0.0.1", hbase.port, "t", 100, 100)
+    assert index.look_up(pa.array(["k"])).to_pylist() == [NOTHING]
+
+
 def test_keys_go_in_batches(hbase):
     hbase.table("t")
     index = HBaseIndex("127.0.0.1", hbase.port, "t", get_batch=4, put_batch=3)

@@ -5,9 +5,10 @@ import pytest
 
 import hoodie
 import pyspark_hoodie
+from hoodie.options.values import IndexType
 from hoodie.storage.local import LocalStorage
 from tests.effort import long_but
-from tests.kept_keys import KeptInSqlite
+from tests.kept_keys import KeptInSqlite, index_options
 from tests.metadata_tables import check_index
 from tests.spark.conftest import options_of
 
@@ -23,9 +24,17 @@ INDEX = {
 }
 
 
-@pytest.mark.parametrize("index", [SIMPLE, INDEX], ids=["GLOBAL_SIMPLE", "RECORD_INDEX"])
+HBASE = {"hoodie.index.type": "HBASE"}
+
+
+@pytest.mark.parametrize(
+    "index", long_but([SIMPLE, INDEX], [SIMPLE, INDEX, HBASE]), ids=["GLOBAL_SIMPLE", "RECORD_INDEX", "HBASE"]
+)
 @pytest.mark.parametrize("table_type", long_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 def test_rows_move_between_partitions_when_spark_runs_the_tasks(door, tmp_path, table_type, index):
+    """Of HBASE the server is a fake one in this process, and the tasks reach it over sockets."""
+    if index is HBASE:
+        index = index_options(IndexType.HBASE)
     path = str(tmp_path / "t")
     expected = {}
     for step, ids in enumerate([range(20), range(10, 30), range(5, 25)]):
