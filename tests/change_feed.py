@@ -3,6 +3,7 @@
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
+from hoodie.model.instant import Instant
 from hoodie.table import HoodieTable
 
 Change = tuple[str, Any, Any]
@@ -52,31 +53,49 @@ def _rows_at(table: HoodieTable, position: str | None, key: KeyOf) -> dict[Hasha
 
 
 def check_feed(table: HoodieTable) -> None:
-    """The changes of each commit, applied to the state before it, give the state after it; there are none too many."""
-    before: list[dict[str, Any]] = []
+    """The changes of each commit, applied to the state before it, give the state after it; there are none too many.
+
+    The state after it is known where `is_settled`.
+    """
+    before: list[Row] | None = []
     since = None
-    for instant in table.timeline.commits:
+    for instant in sorted(table.timeline.commits, key=lambda each: each.position):
         feed = table.changes(since, instant.position, images="before_after", meta_columns=True).to_arrow().to_pylist()
-        rows = [*before]
-        for change in feed:
-            assert change["instant"] == instant.time
-            assert (change["before"] is None, change["after"] is None) == {
-                "i": (True, False),
-                "d": (False, True),
-                "u": (False, False),
-            }[change["op"]]
-            if change["before"] is not None:
-                rows.remove(_stable(change["before"]))
-            if change["after"] is not None:
-                assert _stable(change["after"]) != (change["before"] and _stable(change["before"]))
-                rows.append(_stable(change["after"]))
+        since = instant.position
+        after = None
+        if is_settled(table, instant):
+            after = _state(table, instant.time)
         if table._context.active.read_commit(instant).operation == "LOG_COMPACT":
             assert feed == []
-            before, since = _state(table, instant.time), instant.position  # it gives rows its own instant
+            before = after  # it gives rows its own instant
             continue
-        after = _state(table, instant.time)
-        assert sorted(rows, key=repr) == sorted(after, key=repr), (str(instant), feed)
-        before, since = after, instant.position
+        if before is not None:
+            before = _applied(feed, before, instant.time)
+            assert after is None or sorted(before, key=repr) == sorted(after, key=repr), (str(instant), feed)
+        else:
+            before = after
+
+
+def is_settled(table: HoodieTable, instant: Instant) -> bool:
+    """Whether what is completed by its position is what is there as of its time: no service that began before was completed later."""
+    return all((i.time <= instant.time) == (i.position <= instant.position) for i in table.timeline.commits)
+
+
+def _applied(feed: Iterable[Row], before: list[Row], time: str) -> list[Row]:
+    rows = [*before]
+    for change in feed:
+        assert change["instant"] == time
+        assert (change["before"] is None, change["after"] is None) == {
+            "i": (True, False),
+            "d": (False, True),
+            "u": (False, False),
+        }[change["op"]]
+        if change["before"] is not None:
+            rows.remove(_stable(change["before"]))
+        if change["after"] is not None:
+            assert _stable(change["after"]) != (change["before"] and _stable(change["before"]))
+            rows.append(_stable(change["after"]))
+    return rows
 
 
 def _state(table: HoodieTable, time: str) -> list[dict[str, Any]]:

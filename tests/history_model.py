@@ -6,13 +6,15 @@ do. It is told by the table where a key went (file group; log or base file): tha
 are, it works out by itself.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from tests.memory_tables import Input, Row
 
 Key = tuple[str, str]
+At = Callable[[str], str]
+"""Where an instant lies in pulls."""
 
 
 class Entry(NamedTuple):
@@ -41,22 +43,22 @@ class History:
     logs: list[Entry] = field(default_factory=list)
     merged: list[LogCompaction] = field(default_factory=list)
 
-    def base_at(self, until: str | None) -> tuple[str, Entry | None]:
-        return max((b for b in self.base if until is None or b[0] <= until), key=lambda b: b[0], default=("", None))
+    def base_at(self, until: str | None, at: At = str) -> tuple[str, Entry | None]:
+        return max((b for b in self.base if until is None or at(b[0]) <= until), key=lambda b: b[0], default=("", None))
 
     def store(self, time: str, row: Entry | None) -> None:
         """In the base file of an instant."""
         self.base = [*(each for each in self.base if each[0] != time), (time, row)]
 
-    def logs_after(self, base_time: str, until: str | None, since: str | None = None) -> list[Entry]:
+    def logs_after(self, base_time: str, until: str | None, since: str | None = None, at: At = str) -> list[Entry]:
         """What readers of (since, until] merge. What a log compaction wrote stands for all before it, where any of that is seen."""
         first = max(base_time, since or "")
-        found = [e for e in self.logs if e.time > first and (until is None or e.time <= until)]
-        seen = [m for m in self.merged if m.time > first and (until is None or m.time <= until)]
+        found = [e for e in self.logs if at(e.time) > first and (until is None or at(e.time) <= until)]
+        seen = [m for m in self.merged if at(m.time) > first and (until is None or at(m.time) <= until)]
         if since is None or not seen:
             return found
         last = max(seen)
-        if last.newest <= since or last.entry is None:
+        if at(last.newest) <= since or last.entry is None:
             return [e for e in found if e.time > last.time]
         return [last.entry, *(e for e in found if e.time > last.time)]
 
@@ -100,6 +102,10 @@ class Model:
         return winner
 
     # -- writes ------------------------------------------------------------------------------------------------------
+
+    def stand_in(self, keys: Iterable[Key], group: str) -> None:
+        """The table says that a file group has rows of these keys."""
+        self.group.update(dict.fromkeys(keys, group))
 
     def is_stored(self, key: Key) -> bool:
         """In a base file, or only in logs: those written after a delete while a compaction was pending."""
@@ -220,26 +226,26 @@ class Model:
     # -- answers -----------------------------------------------------------------------------------------------------
 
     def snapshot(self, until: str | None = None) -> list[Row]:
-        return self._rows(until, since=None)
+        return self._rows(until, since=None, at=str)
 
     def read_optimized(self) -> list[Row]:
         return _plain({key: history.base_at(None)[1] for key, history in self.keys.items()})
 
-    def incremental(self, begin: str | None, end: str) -> list[Row]:
+    def incremental(self, begin: str | None, end: str, at: At = str) -> list[Row]:
         """Rows of (begin, end]. What stood before `begin` takes no part in the merge, as in Hudi: a late row that lost
         against it is pulled all the same."""
-        return [row for row in self._rows(end, since=begin) if begin is None or row[-1] > begin]
+        return [row for row in self._rows(end, since=begin, at=at) if begin is None or at(row[-1]) > begin]
 
-    def _rows(self, until: str | None, *, since: str | None) -> list[Row]:
+    def _rows(self, until: str | None, *, since: str | None, at: At) -> list[Row]:
         found: dict[Key, Entry | None] = {}
         for key, history in self.keys.items():
-            base_time, row = history.base_at(until)
-            if since is not None and (base_time <= since or (row is not None and row.time <= since)):
+            base_time, row = history.base_at(until, at)
+            if since is not None and (at(base_time) <= since or (row is not None and at(row.time) <= since)):
                 row = None  # also where a newer file holds it: written again for another row, or against one that lost
-            winner = self.reduce(history.logs_after(base_time, until, since), logs=True)
+            winner = self.reduce(history.logs_after(base_time, until, since, at), logs=True)
             found[key] = row if winner is None else self.onto_base(winner, row)
         return _plain(found)
 
 
 def _plain(rows: Mapping[Key, Entry | None]) -> list[Row]:
-    return sorted(((*key, e.val, e.ts, e.time) for key, e in rows.items() if e is not None), key=repr)
+    return sorted(((*key[:2], e.val, e.ts, e.time) for key, e in rows.items() if e is not None), key=repr)

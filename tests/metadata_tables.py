@@ -325,10 +325,12 @@ def places_in_index(storage):
 def places_of_rows(storage):
     """The same, by the rows that are there."""
     rows = opened(storage, options=BY_FOLDERS, cache=Cache()).scan(meta_columns=True).to_arrow().to_pylist()
-    return {
+    found = {
         row["_hoodie_record_key"]: (row["_hoodie_partition_path"], row["_hoodie_file_name"].split("_")[0])
         for row in rows
     }
+    assert len(found) == len(rows), "a key is there twice"
+    return found
 
 
 def check_index(storage):

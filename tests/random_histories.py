@@ -27,7 +27,7 @@ from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.table import HoodieTable
 from hoodie.timeline.timeline import WRITES
 from hoodie.write.attempt import ClusteringInTheWayError
-from tests.change_feed import check_feed, check_in_order
+from tests.change_feed import check_feed, check_in_order, is_settled
 from tests.effort import SOAK
 from tests.followed import Followers
 from tests.history_model import Model
@@ -461,7 +461,8 @@ class Histories(RuleBasedStateMachine):
     def read_incrementally(self, first, last):
         if self.known and self.recovered:
             end = self.known[last % len(self.known)]
-            begins = sorted(time for time in (*self.archived, *self.known) if time <= end)
+            at = self._positions()
+            begins = sorted(time for time in (*self.archived, *self.known) if at[time] <= at[end])
             begin = None if first < 0 else begins[first % len(begins)]
             if end >= self.kept_from:
                 self._check_changes(begin, end)
@@ -510,39 +511,38 @@ class Histories(RuleBasedStateMachine):
             self._learn(())  # the plan of a clustering that died goes, so that it holds up no writer
             self.views_equal_the_model()
             self.nothing_is_left_over()
-        for at, end in enumerate(self.known):
+        in_pulls = sorted(self.known, key=self._positions().__getitem__)
+        for at, end in enumerate(in_pulls):
             if end < self.kept_from:
                 continue
             assert plain(table.scan(as_of=end, meta_columns=True)) == self._as_stored(self.model.snapshot(end))
-            begin = self.known[at - 1] if at else None
+            begin = in_pulls[at - 1] if at else None
             self._check_changes(begin, end)
         if self.kept_from or self.archived or not self.says_times:
             return
         check_feed(table)
-        chance, ends = random.Random(str(self.known)), [None, *self.known]
-        if self.known:
-            since, until = sorted(chance.sample(range(len(ends)), 2))
-            check_in_order(
-                table, self._position(ends[since]), self._position(ends[until]), lambda row: (row["id"], row["part"])
-            )
+        ends = [None, *sorted(each.position for each in table.timeline.commits if is_settled(table, each))]
+        if len(ends) > 1:
+            since, until = sorted(random.Random(str(self.known)).sample(range(len(ends)), 2))
+            check_in_order(table, ends[since], ends[until], lambda row: (row["id"], row["part"]))
 
     # -- what the rules share ----------------------------------------------------------------------------------------
 
-    def _position(self, time):
-        """Of a commit in pulls: its instant, or where the table states that the time when it was completed."""
+    def _positions(self):
+        """Of commits in pulls: their instants, or where the table states that the times when they were completed."""
         table = self._table()
-        known = (*table.timeline, *table.archived_instants()) if time is not None else ()
-        return next((i.position for i in known if i.time == time and i.action in WRITES), time)
+        return {i.time: i.position for i in (*table.archived_instants(), *table.timeline) if i.action in WRITES}
 
     def _check_changes(self, begin, end):
-        since, until = self._position(begin), self._position(end)
+        at = self._positions()
+        since, until = at.get(begin, begin), at.get(end, end)
         try:
             found = plain(self._table().changes(since=since, until=until, meta_columns=True))
         except UnsupportedTableError:
             assert not self.says_times
             assert begin is not None, "from the beginning all rows are in the range"
             return
-        assert found == self._as_stored(self.model.incremental(begin, end)), (
+        assert found == self._as_stored(self.model.incremental(since, until, lambda time: at.get(time, time))), (
             begin,
             end,
             [str(i) for i in self._table().timeline],
@@ -621,7 +621,7 @@ class Histories(RuleBasedStateMachine):
             for task in plan.tasks:
                 for found in run_read(self.storage, plan.context, task):
                     rows_of_group = zip(*(column.to_pylist() for column in found.columns), strict=True)
-                    self.model.group.update(dict.fromkeys(rows_of_group, task.slice.group.file_id))
+                    self.model.stand_in(rows_of_group, task.slice.group.file_id)
         return landed
 
     def _learn_plan(self, active, instant):

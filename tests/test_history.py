@@ -54,18 +54,13 @@ def test_any_history_with_rows_that_move_reads_as_the_model_says(kind, ordering,
     play(machine, *((many, 30) if more else (3, 16)))
 
 
-@pytest.mark.parametrize(
-    ("kind", "steps"),
-    [
-        ("COPY_ON_WRITE", (3, 20)),
-        ("MERGE_ON_READ", (3, 20)),
-        pytest.param("COPY_ON_WRITE", (20, 30), marks=pytest.mark.long),
-    ],
-)
-def test_any_history_of_a_table_of_version_9_reads_as_the_model_says(kind, steps):
-    """Long ones of merge-on-read are left out: in pulls the model goes by instants, also where a compaction was completed later."""
-    machine = type("Machine", (Histories,), {"table_type": kind, "ordering": "ts", "version": V9})
-    play(machine, *steps)
+@pytest.mark.parametrize("ordering", long_but(["ts"], ["ts", None]), ids=["event_time", "commit_time"])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("more", long_but([False], [False, True]), ids=["sample", "more"])
+@pytest.mark.parametrize("histories", long_but([Histories], [Histories, MovingHistories]))
+def test_any_history_of_a_table_of_version_9_reads_as_the_model_says(kind, ordering, more, histories):
+    machine = type("Machine", (histories,), {"table_type": kind, "ordering": ordering, "version": V9})
+    play(machine, *((20, 30) if more else (3, 20)))
 
 
 @pytest.mark.parametrize("ordering", long_but(["ts"], ["ts", None]), ids=["event_time", "commit_time"])

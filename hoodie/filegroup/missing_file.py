@@ -47,9 +47,9 @@ def missing_file_error(storage: Storage, path: str) -> HoodieError:
             "it, while this query was still reading that commit. Query the table again: it reads the restored state"
         )
     return MissingFileError(
-        f"{path} of table {storage.uri} is gone, and none of the newest cleans, restores and rollbacks on the timeline deleted it: one that "
-        "is archived by now did, or somebody by hand. Run the operation again; if the file is missed then, too, `hoodie validate` says "
-        "what is lost"
+        f"{path} of table {storage.uri} is gone, and none of the newest cleans, restores and rollbacks on the timeline deleted it: "
+        "one that is archived by now did, or somebody by hand. Run the operation again; if the file is missed then, too, "
+        "`hoodie validate` says what is lost"
     )
 
 

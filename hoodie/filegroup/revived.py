@@ -17,13 +17,13 @@ import pyarrow.compute as pc
 from hoodie.filegroup.fold import usable_values
 from hoodie.filegroup.log_blocks import live_blocks
 from hoodie.filegroup.log_scan import CollectedEntries, read_log_records
-from hoodie.filegroup.merge import beats_stored, positions_in
-from hoodie.filegroup.ordering import at_least, ordering_of, whole
+from hoodie.filegroup.merge import beats_stored, positions_in, unconditional
+from hoodie.filegroup.ordering import at_least, bools, ordering_of, whole
 from hoodie.filegroup.partial import stored_rows
 from hoodie.model.enums import BlockKind, MergeMode
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.meta_fields import RECORD_KEY
-from hoodie.model.plans import MergeRule, WriteContext
+from hoodie.model.plans import DELETED, MergeRule, WriteContext
 from hoodie.storage.base import Storage
 
 
@@ -92,11 +92,13 @@ def _against_deletes(
     )
     at = positions_in(rows.column(RECORD_KEY), logs.keys)
     dead, lost = at >= logs.live, np.zeros(len(at), dtype=bool)
-    mine = ordering_of(rows, rule)
+    mine, wins = ordering_of(rows, rule), np.zeros(len(at), dtype=bool)
+    if DELETED in rows.column_names:
+        wins = unconditional(bools(rows.column(DELETED)), mine, rule)
     if _obeys_ordering(rule) and mine is not None and logs.ordering is not None:
         deletes = at[dead]
         counts = at_least(mine.filter(pa.array(dead)), logs.ordering.take(pa.array(deletes)))
-        lost[dead] = ~(counts | logs.commit_time_deletes[deletes])
+        lost[dead] = ~(counts | logs.commit_time_deletes[deletes] | wins[dead])
     return dead, lost
 
 

@@ -85,6 +85,20 @@ def keep_up(
     writer.apply(change)
 
 
+def withdraw(
+    context: TableContext, config: TableConfig, partitions: Sequence[KeptPartition], time: InstantTime
+) -> None:
+    """Take back what was written for an instant of the table that is pending; nothing may be there. The caller holds the table's lock.
+
+    Raises:
+        CorruptFileError, MissingFileError, UnsupportedTableError, FileNotFoundError: the metadata table cannot be read.
+    """
+    writer = MetadataWriter.open(context, config, context.active.load(), partitions, ())
+    for each in writer.opened.own:
+        if each.time == time and each.action is Action.DELTACOMMIT:
+            writer.withdraw(each)
+
+
 class _Log(NamedTuple):
     """A log file that comes."""
 

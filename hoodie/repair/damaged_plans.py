@@ -19,6 +19,7 @@ from hoodie.repair.stray_files import Strays
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import Life, life_of
+from hoodie.txn.participants import before_removal
 from hoodie.view.context import TableContext
 
 _REDONE = (Action.CLEAN, Action.ROLLBACK)
@@ -55,6 +56,8 @@ def remove_damaged_plans(context: TableContext, repairs: Sequence[Repair], timel
             continue
         # A completed one becomes a pending one that is carried out once more, if its plan is whole.
         again = instant.is_completed and not context.clock.is_far_ahead(instant.time)
+        if instant.action in _COMPACTIONS and not instant.is_completed:
+            before_removal(context, instant.time)
         for state in (State.COMPLETED,) if again else (State.COMPLETED, State.INFLIGHT, State.REQUESTED):
             context.active.remove(instant._replace(state=state))
         context.publisher.forget(instant.time)

@@ -54,6 +54,7 @@ from hoodie.txn.conflict import Footing
 from hoodie.txn.critical import under_lock
 from hoodie.txn.gate import planned_behind_gate
 from hoodie.txn.heartbeat import Life, life_of
+from hoodie.txn.participants import before_removal
 from hoodie.txn.transaction import Transaction
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.layout import basis_of, with_layout
@@ -179,6 +180,7 @@ def drop(context: TableContext, instant_time: InstantTime) -> bool:
         plan = active.read_clustering_plan(instant_time)
         refuse_rows_beside(storage, plan, instant_time)
         _delete_output(storage, instant_time, plan)
+        before_removal(context, instant_time)
         context.publisher.forget(instant_time)
         storage.delete(heartbeat_path(instant_time))
         context.liveness.release(instant_time)

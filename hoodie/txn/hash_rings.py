@@ -41,6 +41,11 @@ class KeptRings:
             for ring in _rings_after(context, change):
                 context.storage.replace(ring_path(ring.partition_path, ring.instant), format_ring(ring))
 
+    def before_removal(self, context: TableContext, time: InstantTime) -> None:
+        buckets = context.config.buckets
+        if buckets is not None and buckets.engine is BucketEngine.CONSISTENT_HASHING:
+            _forget(context.storage, {time})
+
 
 def _forget(storage: Storage, instants: Iterable[str]) -> None:
     """Apache Hudi would go by the rings of an instant that was undone, and by their marks; and so would all by its bucket rules."""

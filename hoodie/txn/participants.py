@@ -17,7 +17,7 @@ from hoodie.metadata.kept import is_wanted, kept_of, missing_of, without
 from hoodie.metadata.keys import FILES
 from hoodie.metadata.partition import FAULTS, KeptPartition, ListingNeededError, PartitionError
 from hoodie.metadata.table import finished_partitions
-from hoodie.metadata.writer import keep_up
+from hoodie.metadata.writer import keep_up, withdraw
 from hoodie.model.change import Change
 from hoodie.model.enums import Action
 from hoodie.model.instant import InstantTime
@@ -55,6 +55,14 @@ class Participant(Protocol):
 
         That may still fail to land: what is kept for an instant counts only when the instant is completed. Another process may have
         carried the same action as far as this, and died: the same instant may come again, with a change that says as much.
+        """
+        ...
+
+    def before_removal(self, context: TableContext, time: InstantTime) -> None:
+        """Before a pending instant leaves the timeline without a rollback, as a plan does that is dropped.
+
+        Who ran it may have died after `before_completion`. What was kept for the instant goes: once the timeline begins later, nothing
+        tells that it was never completed.
         """
         ...
 
@@ -102,6 +110,14 @@ class KeptMetadataTable:
             else:
                 return
         drop_metadata_table(context.storage, found)
+
+    def before_removal(self, context: TableContext, time: InstantTime) -> None:
+        found = _state_of(context, None)
+        if kept := _kept(context, found.properties):
+            try:
+                withdraw(context, parse_table_config(found.properties, uri=context.storage.uri), kept, time)
+            except FAULTS:
+                drop_metadata_table(context.storage, found)
 
 
 def _state_of(context: TableContext, properties: Mapping[str, str] | None) -> MetadataState:
@@ -181,3 +197,9 @@ def before_completion(context: TableContext, change: Change, properties: Mapping
     for participant in participants_of(context):
         if participant.takes_part(change.instant.action):
             participant.before_completion(context, change, properties)
+
+
+def before_removal(context: TableContext, time: InstantTime) -> None:
+    """Call all of them; under the lock."""
+    for participant in participants_of(context):
+        participant.before_removal(context, time)

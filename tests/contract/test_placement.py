@@ -128,6 +128,14 @@ def test_a_row_goes_and_comes_back(whole):
     assert values(whole) == [("k0", "a", 0), ("k1", "a", 23), ("k2", "a", 2), ("k3", "a", 3)]
 
 
+def test_a_row_moves_whose_late_delete_did_not_count(whole):
+    """On merge-on-read that delete stands in a log; what takes the row away must count against it, too."""
+    whole.upsert(batch([Input("k1", "a", 0, 4, True), Input("k2", "a", 0, 4, True)]))
+    whole.upsert(batch([Input("k1", "b/c", 11, 6), Input("k3", "b/c", 13, 6)]))
+    now = [("k0", "a", 0), ("k1", "b/c", 11), ("k2", "a", 2), ("k3", "b/c", 13)]
+    assert values(whole) == now
+
+
 def test_a_row_that_is_older_than_the_stored_one_does_not_move(whole):
     whole.upsert(batch([Input("k1", "b/c", 11, 4)]))
     assert values(whole) == [(f"k{n}", "a", n) for n in range(4)]

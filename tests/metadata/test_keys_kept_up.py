@@ -117,7 +117,7 @@ def test_it_is_made_for_a_table_that_has_rows(kind):
 HISTORY = 40
 
 
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 21))])
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 30))])
 def test_any_history_is_in_it(kind, seed):
     chance = random.Random(seed)
     storage, table = made(kind, chance.choice(["ts", None]), rows=0)
@@ -182,6 +182,33 @@ def test_a_writer_that_dies_at_any_call_leaves_the_old_rows_or_the_new_ones(kind
         faulty.revive()
         assert read(storage) in (old, new), fault
         opened(storage, storage.clock, INDEX | KEYS, cache=Cache()).upsert(some([2], part="d", ts=21))
+        check(storage)
+
+
+def test_a_clustering_that_dies_at_any_call_leaves_no_places_behind(kind):
+    """A timeline begins after commits that savepoints keep, and what lies before its beginning counts as completed."""
+    storage, table = made(kind)
+    for commit in table.timeline.commits:
+        table.savepoint(commit.time)
+    begin = storage.snapshot()
+    faulty = FaultStorage(storage)
+
+    def cluster(through):
+        opened(through, storage.clock, INDEX | KEYS, cache=Cache()).cluster(["val"])
+
+    cluster(faulty)
+    concerned = [call for call in faulty.trace if call.path.endswith("commit")]
+    for fault in crash_points(concerned):
+        storage.restore(begin)
+        faulty.revive([fault])
+        with pytest.raises(InjectedFault):
+            cluster(faulty)
+        faulty.revive()
+        later = opened(storage, storage.clock, INDEX | KEYS, cache=Cache())
+        for dead in later.pending_clusterings():
+            later.rollback(dead.time)
+        storage.clock.now_s += 1
+        later.upsert(some([1, 20], part="d", ts=20))
         check(storage)
 
 
