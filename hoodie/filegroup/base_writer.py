@@ -21,6 +21,7 @@ from hoodie.format.base_file import BaseFileFooter, footer_entries
 from hoodie.format.column_stats import ranges_of_footer, stated_columns
 from hoodie.format.parquet_file import parquet_writer
 from hoodie.format.parquet_footer import Chunk, has_floats, leaves_with_nan, sound_footer
+from hoodie.format.vectors import footer_entry, stored, stored_schema
 from hoodie.model.meta_fields import FILE_NAME, RECORD_KEY
 from hoodie.model.names import join
 from hoodie.model.once import for_the_same
@@ -76,7 +77,8 @@ class BaseFileWriter:
     ) -> None:
         schema = context.full_schema
         self._unstored = context.unstored
-        self._schema = schema if self._unstored is None else self._unstored.stored_schema(schema)
+        self._vectors = footer_entry(schema)
+        self._schema = stored_schema(schema if self._unstored is None else self._unstored.stored_schema(schema))
         self._row_groups = row_groups
         at = schema.get_field_index(FILE_NAME)
         self._without_name = schema if at < 0 else schema.remove(at)
@@ -133,6 +135,8 @@ class BaseFileWriter:
         self.rows += table.num_rows
         if self._unstored is not None:
             table = self._unstored.stored(table)
+        if self._vectors:
+            table = stored(table)
         self._waiting.append(table)
         self._waiting_bytes += table.nbytes
         if self._waiting_bytes >= self._row_groups.most_bytes:
@@ -169,6 +173,7 @@ class BaseFileWriter:
                 writer = self._opened(self._schema.empty_table())
                 avro = schema_text(self._avro)
                 entries = keys.metadata(avro) if self._stores_keys else footer_entries(None, None, avro)
+                entries = {**entries, **self._vectors}
                 close_parquet(writer, self._sink, self._footers, nan=self._nan, entries=entries)
                 self.size_bytes = self._sink.tell()
                 if isinstance(self._sink, pa.BufferOutputStream):

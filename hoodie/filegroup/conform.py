@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import SchemaError
 from hoodie.format.timestamp_labels import is_mislabelled
+from hoodie.format.vectors import is_vector, vectors_from, width_of_vector
 from hoodie.keygen.text import text_of
 from hoodie.model.arrow_bytes import array_pieces
 
@@ -69,9 +70,11 @@ def as_type(column: Any, kind: Any, leaf: Leaf | None = None) -> Any:
         pieces = (piece for chunk in column.chunks for piece in array_pieces(chunk))
         return pa.chunked_array([as_type(piece, kind, leaf) for piece in pieces], type=kind)
     types = pa.types
+    if is_vector(kind):
+        return _vectors(column, kind)
     if types.is_struct(kind) and types.is_struct(column.type):
         return _struct(column, kind, leaf)
-    if types.is_list(kind) and types.is_large_list(column.type):
+    if types.is_list(kind) and (types.is_large_list(column.type) or types.is_fixed_size_list(column.type)):
         column = column.cast(pa.list_(column.type.value_field))
     if types.is_list(kind) and types.is_list(column.type):
         values = as_type(column.flatten(), kind.value_type, leaf)
@@ -79,6 +82,29 @@ def as_type(column: Any, kind: Any, leaf: Leaf | None = None) -> Any:
     if types.is_map(kind) and types.is_map(column.type):
         return _map(column, kind, leaf)
     return column if column.type == kind else leaf(column, kind)
+
+
+def _vectors(column: Array, kind: Any) -> Array:
+    """Vectors of lists of as many numbers, or of the bytes that files hold."""
+    if pa.types.is_dictionary(column.type):
+        column = decoded(column)
+    if pa.types.is_fixed_size_binary(column.type) or pa.types.is_binary(column.type):
+        return vectors_from(column.cast(pa.binary(width_of_vector(kind))), kind)
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        lengths = pc.list_value_length(column)
+        if not pc.all(pc.equal(lengths, kind.list_size), min_count=0).as_py():
+            raise pa.ArrowInvalid(f"a vector has {kind.list_size} values, and a row has another number of them")
+        if column.flatten().null_count:
+            raise pa.ArrowInvalid("a vector has a null among its values")
+        if column.null_count:
+            full = column.drop_null().flatten().cast(kind.value_type)
+            places = np.full(len(column), -1)
+            places[column.is_valid().to_numpy(zero_copy_only=False)] = np.arange(len(full) // kind.list_size)
+            at = (places[:, None] * kind.list_size + np.arange(kind.list_size)).reshape(-1)
+            flat = full.take(pa.array(at, mask=at < 0))
+            return pa.FixedSizeListArray.from_arrays(flat, type=kind, mask=pc.is_null(column))
+        return pa.FixedSizeListArray.from_arrays(column.flatten().cast(kind.value_type), type=kind)
+    return column.cast(kind)
 
 
 def decoded(column: Array) -> Array:

@@ -44,6 +44,7 @@ from hoodie.format.avro_wire import (
     spread,
     windows,
 )
+from hoodie.format.vectors import vectors_from
 
 __all__ = ["decode_records", "encode_records", "positions_behind"]
 
@@ -243,7 +244,9 @@ def _from_fixed(node: AvroType, matrix: Bytes, kind: pa.DataType, valid: Mask | 
         return from_bytes(kind, len(matrix), np.packbits(matrix[:, 0], bitorder="little"), valid=valid)
     if node.logical == "decimal":
         return decimals_from(matrix, kind, valid)
-    return from_bytes(kind, len(matrix), np.ascontiguousarray(matrix), valid=valid)
+    plain = kind if node.vector is None else pa.binary(node.size)
+    column = from_bytes(plain, len(matrix), np.ascontiguousarray(matrix), valid=valid)
+    return column if node.vector is None else vectors_from(column, kind)
 
 
 def _from_integers(node: AvroType, values: Ints, valid: Mask | None) -> Column:

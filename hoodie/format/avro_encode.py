@@ -31,6 +31,7 @@ from hoodie.format.avro_wire import (
     values_of,
     varints,
 )
+from hoodie.format.vectors import bytes_of_vectors
 
 _ROWS = 16_384
 """Rows that go through the columns together, so that their bytes stay in the processor's cache."""
@@ -169,6 +170,11 @@ def _fixed(node: AvroType, column: Column) -> Bytes:
             if wrong.any():
                 raise SchemaError(f"column {node.path!r} holds a decimal with more digits than {column.type} has")
         return matrix[:, spare:]
+    if node.vector is not None:
+        try:
+            column = bytes_of_vectors(column)
+        except ValueError as exc:
+            raise SchemaError(f"column {node.path!r}: {exc}") from exc
     return values_of(column, "u1", width_of(node))
 
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
 import pyarrow as pa
 
 from hoodie.errors import CorruptFileError, SchemaError, UnsupportedTableError
+from hoodie.format.vectors import VECTOR, avro_of_vector, is_vector, vector_of
 from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.model.once import for_the_same
 
@@ -70,6 +71,8 @@ class AvroType:
     scale: int = 0
     size: int = 0
     """Bytes of a fixed."""
+    vector: pa.DataType | None = None
+    """Of a fixed that holds one."""
     symbols: tuple[str, ...] = ()
     fields: tuple[tuple[str, AvroType], ...] = ()
     items: AvroType | None = None
@@ -119,6 +122,8 @@ class AvroType:
             return self.value.arrow
         if self.logical == "decimal":
             return pa.decimal128(self.precision, self.scale)
+        if self.vector is not None:
+            return self.vector
         if self.kind == "fixed":
             return pa.binary(self.size)
         if self.kind == "record":
@@ -337,6 +342,8 @@ def _annotated(avro: Mapping[str, Any], node: AvroType) -> AvroType:
                 f"column {node.path!r} stores a decimal in {node.size} bytes; at most 16 are read"
             )
         return AvroType(node.kind, node.path, "decimal", precision, scale, node.size)
+    if logical == VECTOR and node.kind == "fixed":
+        return replace(node, logical=VECTOR, vector=vector) if (vector := vector_of(avro)) is not None else node
     if isinstance(logical, str) and (node.kind, logical) in _LOGICAL:
         return AvroType(node.kind, node.path, logical)
     return node
@@ -454,6 +461,8 @@ def _type_from_arrow(kind: pa.DataType, *, name: str, namespace: str, path: str)
     if pa.types.is_struct(kind) and kind.num_fields:
         children = [kind.field(i) for i in range(kind.num_fields)]
         return _record_from_arrow(children, name=name, namespace=namespace, path=path)
+    if is_vector(kind):
+        return {**avro_of_vector(kind), "namespace": f"{namespace}.{name}"}
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return {
             "type": "array",

@@ -20,6 +20,7 @@ from hoodie.format.base_file import AVRO_SCHEMA
 from hoodie.format.cursor import Cursor, i32
 from hoodie.format.delete_codec import decode_deletes, encode_deletes
 from hoodie.format.parquet_file import open_parquet, parquet_writer, read_batches, row_bytes
+from hoodie.format.vectors import stored
 
 __all__ = [
     "avro_data_pieces",
@@ -185,6 +186,7 @@ def encode_parquet_data(
     records from it. `dictionaries`: leaf paths of the columns that get one.
     """
     sink = pa.BufferOutputStream()
+    table = stored(table)
     writer = parquet_writer(
         sink,
         table.schema,

@@ -51,7 +51,7 @@ from hoodie.txn.participants import before_completion, before_plan
 from hoodie.txn.same_table import require_same_table
 from hoodie.view.columns import column_history, history_after, keep_history
 from hoodie.view.context import Snapshot, TableContext, load_config
-from hoodie.view.schema import stated_schema, table_schema
+from hoodie.view.schema import refuse_lost_types, stated_schema, table_schema
 from hoodie.view.view import FileSystemView
 
 P = TypeVar("P")
@@ -155,6 +155,7 @@ class Transaction:
                     partial(context.snapshot, seen),
                 )
                 before_plan(context, now.raw)
+                refuse_lost_types(context.active, snapshot.timeline, now.raw, table=context.storage.uri)
                 refuse_amid_restore(context, snapshot.timeline)
                 ahead = _ahead_of(context, snapshot.timeline)
                 planned = plan(snapshot, ahead)
@@ -201,6 +202,7 @@ class Transaction:
                 refuse_amid_restore(context, timeline)
                 if timeline.find(plan.time, plan.action) is None:
                     raise CommitConflictError(run_by_others(plan, table=context.storage.uri))
+                refuse_lost_types(context.active, timeline, context.config.raw, table=context.storage.uri)
                 heartbeat = Heartbeat(plan.time, context)
                 context.active.create(Instant(plan.time, plan.action, State.INFLIGHT))
                 history = column_history(context.active, timeline, until=plan.time)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 import hoodie.view
-from hoodie.errors import CorruptFileError
+from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.format.avro_schema import arrow_from_avro, parse_schema
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.meta_fields import without_meta_fields
@@ -95,6 +95,26 @@ def table_schema_json(active: ActiveTimeline, timeline: Timeline, properties: Ma
     commits = timeline.commits[::-1]
     stated = next(filter(None, (active.read_commit(instant).schema_json for instant in commits)), None)
     return stated or properties.get(CREATE_SCHEMA) or _schema_json_of_files(active, commits)
+
+
+_LOST_TYPES = ("variant", "blob")
+"""Logical types of records that Apache Hudi 1.x has, and that would be records without one in what is written here."""
+
+
+def refuse_lost_types(active: ActiveTimeline, timeline: Timeline, properties: Mapping[str, str], *, table: str) -> None:
+    """Raises UnsupportedTableError where a column has a type that this release reads as a struct, and does not write."""
+    text = table_schema_json(active, timeline, properties) if timeline.commits or CREATE_SCHEMA in properties else None
+    if text is None or not any(f'"{kind}"' in text for kind in _LOST_TYPES):
+        return
+    for field in parse_schema(text)["fields"]:
+        branches = field["type"] if isinstance(field["type"], list) else [field["type"]]
+        kinds = [each.get("logicalType") for each in branches if isinstance(each, dict)]
+        lost = next((kind for kind in kinds if kind in _LOST_TYPES), None)
+        if lost is not None:
+            raise UnsupportedTableError(
+                f"table {table} can be read, not written: column {field['name']!r} is a {str(lost).upper()} of Apache Hudi, which "
+                "this release reads as a struct and would write as one; write it with Apache Hudi"
+            )
 
 
 def _schema_json_of_files(active: ActiveTimeline, commits: Iterable[Instant]) -> str | None:

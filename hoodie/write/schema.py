@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie.errors import SchemaError
+from hoodie.format.vectors import is_vector
 from hoodie.model.meta_fields import IS_DELETED, without_meta_fields
 from hoodie.model.nested import nullable_columns
 from hoodie.options.option import option_name
@@ -173,7 +174,9 @@ class _Misfits:
                 kind = self._type(kind, item, f"{name}.value")
             return pa.map_(old.key_type, kind)
         wider: pa.DataType | None
-        if name in self._leave.folder_texts and types.is_string(old):
+        if is_vector(old):
+            wider = old if types.is_list(new) or types.is_null(new) else None
+        elif name in self._leave.folder_texts and types.is_string(old):
             wider = old
         elif name in self._leave.keys or self._leave.types_stay:
             wider = old if _castable(old, new) else None

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from hoodie.filegroup.run import run_read
 from hoodie.format.parquet_footer import has_floats
+from hoodie.format.vectors import is_vector
 from hoodie.model.instant import InstantRange
 from hoodie.model.meta_fields import COMMIT_TIME
 from hoodie.model.plans import ChangeTask, ReadPlan, ReadTask
@@ -110,6 +111,8 @@ def _shares(spark: SparkSession, context: TableContext, plan: ReadPlan, where: W
         return "changes are found by comparing rows"
     if plan.context.history is not None:
         return "the table's schema has a history, by which columns of older files are found"
+    if any(is_vector(field.type) for field in plan.context.schema):
+        return "it has vectors, which are bytes in its files"
     if context.config.drops_partition_columns:
         return "its files leave the partition columns out"
     root = sparks_root(spark, context.storage)

@@ -11,6 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, NullType, StringType, StructField, StructType
 
 from hoodie.errors import SchemaError
+from hoodie.format.vectors import as_lists
 from hoodie.model.nested import nullable_within
 
 
@@ -82,7 +83,7 @@ _WIDER = {
 
 def spark_schema(arrow: pa.Schema) -> StructType:
     """The Spark schema of a read: every column nullable, as Spark has it for files."""
-    found = _nullable(from_arrow_schema(arrow.remove_metadata(), prefer_timestamp_ntz=True))
+    found = _nullable(from_arrow_schema(as_lists(arrow).remove_metadata(), prefer_timestamp_ntz=True))
     return StructType(found.fields)  # type: ignore[attr-defined]
 
 

@@ -1,6 +1,7 @@
 """The change feed through Spark: by the data source, by options of Apache Hudi, and by the facade."""
 
 import json
+import shutil
 
 import pyarrow as pa
 import pytest
@@ -81,6 +82,23 @@ def test_renamed_columns_read_as_apache_hudi_reads_them(load, name):
     folder = FOLDER / "schema_on_read" / name
     expected = json.loads((folder / "expected.json").read_text())
     assert rows_of(arrow_of(load(folder / "table"))) == expected["snapshot"]
+
+
+@pytest.mark.parametrize("name", ["v9_cow", "v9_mor"])
+def test_vectors_are_arrays(door, load, tmp_path, name):
+    folder = FOLDER / "with_vectors" / name
+    expected = json.loads((folder / "expected.json").read_text())
+    path = shutil.copytree(folder / "table", tmp_path / name)
+    frame = load(path).select("id", "name", "f", "d", "i", "ts")
+    assert [field.dataType.simpleString() for field in frame.schema.fields[2:5]] == [
+        "array<float>",
+        "array<double>",
+        "array<tinyint>",
+    ]
+    assert [row.asDict() for row in frame.orderBy("id").collect()] == expected
+    changed = frame.where("id = 'a'").selectExpr("id", "name", "f", "d", "reverse(i) i", "ts + 1 ts")
+    pyspark_hoodie.HoodieTable.for_path(door, str(path)).upsert(changed)
+    assert load(path).where("id = 'a'").select("i").collect()[0].i == expected[0]["i"][::-1]
 
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
