@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from hoodie.engine.base import Engine, Records
 from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, MissingFileError
+from hoodie.metadata.listing import plans_by_metadata
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult
@@ -40,6 +41,9 @@ from hoodie.write.stage import staged_batch
 from hoodie.write.streams import is_committed
 
 log = logging.getLogger("hoodie")
+
+_RECENT_S = 1.0
+"""A look at the timeline that is younger serves the look-up of keys, too; it is looked at again under the lock."""
 
 MAX_TRIES = 10
 """How often a write is run again on a new snapshot after another writer was faster."""
@@ -99,6 +103,7 @@ class TableWriter:
         repeatable: bool,
         found_on: Timeline | None,
     ) -> CommitResult:
+        began_s = time.monotonic()
         snapshot = recover_before_write(context, SERVICES)
         result = self._loaded(context, records, schema, operation, options, engine) if repeatable else None
         if result is None:
@@ -114,7 +119,8 @@ class TableWriter:
             ) as batch:
                 if not batch.has_rows and OperationRules.of(operation, options).replaces is Replaces.NOTHING:
                     return CommitResult(None, operation, seconds=time.monotonic() - batch.started_s)
-                result = self._attempts(context, batch, options)
+                is_recent = snapshot is not None and time.monotonic() - began_s < _RECENT_S
+                result = self._attempts(context, batch, options, snapshot.timeline if snapshot and is_recent else None)
         after_commit(context, options)
         return result
 
@@ -184,12 +190,16 @@ class TableWriter:
             _roll_back_quietly(context)
         return result
 
-    def _attempts(self, context: TableContext, batch: Batch, options: WriteOptions) -> CommitResult:
+    def _attempts(
+        self, context: TableContext, batch: Batch, options: WriteOptions, recent: Timeline | None = None
+    ) -> CommitResult:
+        """`recent`: the timeline as it was a moment ago, for the first try."""
         located: Located | None = None
 
         def run() -> CommitResult:
-            nonlocal located
-            attempt = self._attempt(context, batch, options, located)
+            nonlocal located, recent
+            attempt = self._attempt(context, batch, options, located, recent)
+            recent = None
             if attempt is None:
                 return CommitResult(None, batch.operation, seconds=time.monotonic() - batch.started_s)
             try:
@@ -201,10 +211,16 @@ class TableWriter:
         return run() if batch.found_on is not None else self._retried(context, run)
 
     def _attempt(
-        self, context: TableContext, batch: Batch, options: WriteOptions, located: Located | None
+        self,
+        context: TableContext,
+        batch: Batch,
+        options: WriteOptions,
+        located: Located | None,
+        recent: Timeline | None,
     ) -> Attempt | None:
         """None: the stream's batch is in the table already."""
-        basis = basis_of(context, context.kept_view())
+        context = plans_by_metadata(context)
+        basis = basis_of(context, context.kept_view(), recent)
         context = self._with_layout(context, options, basis)
         if is_committed(basis.snapshot, options.stream, table=context.storage.uri):
             return None

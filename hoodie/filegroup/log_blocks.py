@@ -59,8 +59,8 @@ def live_blocks(
     counted = counted_logs(logs, visible)
     holds: dict[str, set[str]] = {}
     odd = set()
-    for log in counted.logs:
-        held = _blocks_of(storage, log, visible, at_once=at_once)
+    read = storage.each(lambda log: _blocks_of(storage, log, visible, at_once=at_once), counted.logs)
+    for log, held in zip(counted.logs, read, strict=True):
         if held is None:
             odd.add(log.path)
             continue

@@ -33,7 +33,7 @@ from hoodie.index.stored_keys import (
     stored_keys,
 )
 from hoodie.model.enums import MergeMode
-from hoodie.model.files import FileSlice
+from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.instant import VisibleInstants
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import (
@@ -190,9 +190,9 @@ def packed_lookups(
 def run_lookups(storage: Storage, cache: Cache, pack: LookupPack) -> list[LookupResult]:
     """The results of a pack's tasks; what they seek is read and hashed once."""
     sought = _Sought(storage, cache)
-    storage.each(sought.name_of, [task.base.path for task in pack.tasks if not task.base.is_missing])
+    storage.each(sought.name_of, [task.base for task in pack.tasks if not task.base.is_missing])
     if len(pack.tasks) >= BLOCK_FILES:
-        in_blocks([sought.known(task.base.path) for task in pack.tasks])
+        in_blocks([sought.known(task.base) for task in pack.tasks])
     return [_look_up(storage, task, sought) for task in pack.tasks]
 
 
@@ -214,13 +214,13 @@ class _Sought:
         self._names: dict[str, FileKey | None] = {}
         self._of_blocks: dict[tuple[KeyBlock, _PieceKeys], dict[KnownFile, np.ndarray]] = {}
 
-    def name_of(self, path: str) -> FileKey | None:
-        if path not in self._names:
-            self._names[path] = self.files.name_of(path)
-        return self._names[path]
+    def name_of(self, base: BaseFile) -> FileKey | None:
+        if base.path not in self._names:
+            self._names[base.path] = self.files.name_of(base.path, base.size_bytes)
+        return self._names[base.path]
 
-    def known(self, path: str) -> KnownFile | None:
-        return self.files.get(self.name_of(path))
+    def known(self, base: BaseFile) -> KnownFile | None:
+        return self.files.get(self.name_of(base))
 
     def places(self, file: KnownFile, sought: _PieceKeys) -> np.ndarray | None:
         """As `KnownFile.places`; None where none of the keys is there."""
@@ -268,7 +268,7 @@ def _look_into_base(storage: Storage, task: LookupTask, sought: _Sought) -> Look
 
 
 def _look_into(storage: Storage, task: LookupTask, sought: _Sought) -> LookupResult:
-    stored_file = sought.known(task.base.path)
+    stored_file = sought.known(task.base)
     if stored_file is not None and stored_file.keys is not None:
         pieces = _pieces_in_range(task, stored_file.footer)
         if not pieces:
@@ -278,7 +278,7 @@ def _look_into(storage: Storage, task: LookupTask, sought: _Sought) -> LookupRes
     with open_base_file(storage, task.base) as (file, metadata):
         footer = read_footer(metadata, path=where)
         if stored_file is None:
-            sought.files.put(sought.name_of(task.base.path), footer)
+            sought.files.put(sought.name_of(task.base), footer)
         pieces = _pieces_in_range(task, footer)
         if not pieces or not footer.record_count:
             return LookupResult(task.base, (), "range", footer.record_count)
@@ -300,7 +300,7 @@ def _look_into(storage: Storage, task: LookupTask, sought: _Sought) -> LookupRes
         stored = stored_keys(file, task.base.path, task.unstored, batch_rows=_BATCH_KEYS, path=where)
         if fits and (task.stays or stored_file is not None):
             whole = pa.concat_arrays(list(stored))
-            kept = sought.files.put(sought.name_of(task.base.path), footer, whole)
+            kept = sought.files.put(sought.name_of(task.base), footer, whole)
             if kept.keys is not None:
                 return _look_into_memory(storage, task, kept, pieces, sought, how=how)
             stored = iter([whole])

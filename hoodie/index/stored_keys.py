@@ -184,19 +184,21 @@ class KnownFiles:
         self._storage = storage
         self._cache = cache
 
-    def name_of(self, path: str) -> FileKey | None:
-        """None where the file is gone."""
+    def name_of(self, path: str, size_bytes: int | None = None) -> FileKey | None:
+        """None where the file is gone. Where a look is a request, the size that commits state is enough: base files never change."""
+        if size_bytes is not None and self._storage.can.is_remote:
+            return FileKey(self._storage.identity, path, size_bytes)
         try:
             return file_key(self._storage, self._storage.stat(path))  # of each of many small files, for each write
         except FileNotFoundError:
             return None
 
-    def remember(self, path: str, keys: pa.Array) -> None:
+    def remember(self, path: str, keys: pa.Array, size_bytes: int | None = None) -> None:
         """Keep the keys of a file that this process has just written and published; they are not read to be looked into."""
         with suppress(OSError):
             bounds = pc.min_max(keys).as_py()
             footer = BaseFileFooter(path, len(keys), bounds["min"], bounds["max"], None, None, None)
-            self.put(self.name_of(path), footer, keys)
+            self.put(self.name_of(path, size_bytes), footer, keys)
 
     def get(self, name: FileKey | None) -> KnownFile | None:
         return None if name is None else self._cache.find(_KEYS, name)

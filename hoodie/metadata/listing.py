@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import compress
 
 import pyarrow as pa
@@ -27,6 +28,8 @@ log = logging.getLogger("hoodie")
 _SAID: Kind[bool] = Kind("metadata tables that gave no answer")
 _WRONG: Kind[bool] = Kind("metadata tables that named files which are not there")
 _BYTES = 64
+_FEW_REMOTE, _FEW_LOCAL = 8, 500
+"""Partitions whose listing is cheaper than a look into a metadata table: that takes eight requests, or some milliseconds."""
 _INSTEAD = {
     FILES: "files, which are listed",
     COLUMN_STATS: "bounds of columns, which are read from footers",
@@ -73,10 +76,34 @@ class MetadataListing:
         return Chosen(found, len(partitions) - len(wanted))
 
 
+@dataclass(frozen=True)
+class _FewByFolders:
+    """`Listing` by the metadata table, which is opened when many partitions are asked for; of few the folders are listed."""
+
+    folders: Listing
+    by_table: Callable[[], Listing]
+    least: int
+
+    @property
+    def uri(self) -> str:
+        return self.folders.uri
+
+    def files(self, partition_paths: Sequence[str]) -> Sequence[Sequence[FileInfo]]:
+        return (self.folders if len(partition_paths) < self.least else self.by_table()).files(partition_paths)
+
+    def all_files(self) -> AllFiles:
+        return self.by_table().all_files()
+
+    def chosen_files(self, choice: Choice) -> Chosen:
+        return self.by_table().chosen_files(choice)
+
+
 class MetadataFiles:
     """`Catalogue` of one query by the metadata table that the table has. Of its faults the log gets one line."""
 
-    def __init__(self, storage: Storage, config: TableConfig, cache: Cache) -> None:
+    def __init__(self, storage: Storage, config: TableConfig, cache: Cache, *, least: int = 1) -> None:
+        """`least`: of fewer partitions the folders are listed, as that is cheaper."""
+        self._least = least
         self._storage = storage
         self._config = config
         self._cache = cache
@@ -90,7 +117,9 @@ class MetadataFiles:
     def under(self, timeline: Timeline, local: Callable[[], Listing]) -> Listing:
         if self.is_wrong:
             return local()
-        return MetadataListing(self._at(timeline), local(), self._complain)
+        folders = local()
+        by_table = partial(self._listing, timeline, folders)
+        return by_table() if self._least == 1 else _FewByFolders(folders, by_table, self._least)
 
     def bounds(
         self, timeline: Timeline, paths: Sequence[str], columns: pa.Schema
@@ -126,6 +155,9 @@ class MetadataFiles:
         )
         self._cache.put(_WRONG, self._storage.identity, True, _BYTES)
 
+    def _listing(self, timeline: Timeline, folders: Listing) -> MetadataListing:
+        return MetadataListing(self._at(timeline), folders, self._complain)
+
     def _at(self, timeline: Timeline) -> MetadataTable:
         """The metadata table for a snapshot, opened once."""
         if self._opened is None or self._opened[0] is not timeline:
@@ -160,6 +192,14 @@ def has_metadata(context: TableContext) -> bool:
 def by_metadata(context: TableContext) -> TableContext:
     """The same table for a query: its files by the metadata table where it has one."""
     return replace(context, catalogue=_files(context)) if has_metadata(context) else context
+
+
+def plans_by_metadata(context: TableContext) -> TableContext:
+    """The same table for the plan of a write: the files of many partitions by the metadata table where it has one."""
+    if not has_metadata(context):
+        return context
+    least = _FEW_REMOTE if context.storage.can.is_remote else _FEW_LOCAL
+    return replace(context, catalogue=MetadataFiles(context.storage, context.config, context.cache, least=least))
 
 
 def distrust_metadata(context: TableContext) -> None:

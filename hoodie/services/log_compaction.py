@@ -203,7 +203,7 @@ def _run(context: TableContext, instant: Instant, options: WriteOptions, started
         results = [each.result for _, each in done]
         if not results:
             raise _OvertakenError(f"no block of the logs that log compaction {instant.time} was to merge counts")
-        copies = staged_copies(context.storage, write_context, results)
+        copies = partial(staged_copies, context.storage, write_context, results)
         publish_files(context, instant.time, results, copies)
         metadata = commit_metadata(
             [replace(each, rows=None) for each in results],

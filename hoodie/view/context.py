@@ -69,11 +69,12 @@ class Snapshot:
         archived: ArchivedTimeline,
         *,
         seen: FileSystemView | None = None,
+        timeline: Timeline | None = None,
     ) -> None:
         """`listing`: of the files under a timeline."""
         self.active = active
         self.properties = properties
-        self.timeline: Timeline = active.load()
+        self.timeline: Timeline = active.load() if timeline is None else timeline
         self.archived = archived
         same = seen is not None and seen.timeline == self.timeline
         self.view = (
@@ -252,13 +253,16 @@ class TableContext:
     def lock_timeout_s(self) -> float:
         return self.concurrency.lock_timeout_s
 
-    def snapshot(self, seen: FileSystemView | None = None) -> Snapshot:
-        """The table as it is now. Where the timeline is that of `seen`, what that has listed is not listed again.
+    def snapshot(self, seen: FileSystemView | None = None, timeline: Timeline | None = None) -> Snapshot:
+        """The table as it is now, or was under this timeline. Where the timeline is that of `seen`, what that has listed is not listed
+        again.
 
         Raises:
             TableNotFoundError: the table was deleted since it was opened. TableChangedError: it got another version since.
         """
-        found = Snapshot(self.listing_under, self.active, self.config.raw, self.archived(), seen=seen)
+        found = Snapshot(
+            self.listing_under, self.active, self.config.raw, self.archived(), seen=seen, timeline=timeline
+        )
         if not found.timeline.instants:
             if not self.storage.exists(PROPERTIES):
                 load_config(self.storage)

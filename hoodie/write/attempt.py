@@ -242,7 +242,7 @@ class Attempt:
         fresh = [task.number for task in plan.tasks if task.number not in written.published]
         results = [found for number in fresh if (found := written.results[number]) is not None]
         write_context = self._write_context(transaction, plan)
-        copies = staged_copies(context.storage, write_context, results, number=min(fresh, default=0))
+        copies = partial(staged_copies, context.storage, write_context, results, number=min(fresh, default=0))
         if not written.published:  # markers of one instant are all of one kind
             written.gathers_markers = options.gathers_markers(len(results))
         left = publish_files(context, transaction.instant, results, copies, gathered_markers=written.gathers_markers)

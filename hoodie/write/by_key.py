@@ -171,7 +171,7 @@ class ByKey:
         files = KnownFiles(context.storage, context.cache)
         for result in results:
             if result.keys is not None:
-                files.remember(result.stat.path, result.keys)
+                files.remember(result.stat.path, result.keys, result.stat.file_size_bytes)
 
 
 def _still_true(former: FoundKeys, slices: Sequence[FileSlice], snapshot: Snapshot) -> list[LookupResult]:

@@ -33,6 +33,7 @@ from hoodie.options.table_options import TableOptions
 from hoodie.options.values import IndexType
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.many import together
+from hoodie.timeline.timeline import Timeline
 from hoodie.txn.same_table import require_same_table
 from hoodie.view.context import Snapshot, TableContext, load_config
 from hoodie.view.view import FileSystemView
@@ -55,14 +56,14 @@ class Basis(NamedTuple):
     """Of what Apache Hudi keeps of a bucket index."""
 
 
-def basis_of(context: TableContext, seen: FileSystemView | None = None) -> Basis:
-    """Ask the storage for it at once; `seen`: as `TableContext.snapshot` takes it.
+def basis_of(context: TableContext, seen: FileSystemView | None = None, timeline: Timeline | None = None) -> Basis:
+    """Ask the storage for it at once; `seen` and `timeline`: as `TableContext.snapshot` takes them.
 
     Raises:
         TableNotFoundError: the table was deleted.
     """
     storage = context.storage
-    snapshot, config = together(storage, partial(context.snapshot, seen), partial(load_config, storage))
+    snapshot, config = together(storage, partial(context.snapshot, seen, timeline), partial(load_config, storage))
     return Basis(snapshot, config, context.active.list_beside(BUCKET_INDEX))
 
 

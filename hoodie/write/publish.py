@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 
 import pyarrow as pa
 
@@ -17,6 +18,7 @@ from hoodie.model.names import PARTITION_METADATA, join, name_of
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.model.plans import StagedFile, WriteResult
 from hoodie.storage.base import Storage
+from hoodie.storage.many import together
 from hoodie.view.context import TableContext
 
 
@@ -24,14 +26,15 @@ def publish_files(
     context: TableContext,
     instant: str,
     results: Sequence[WriteResult],
-    copies: Sequence[StagedFile] = (),
+    copies: Callable[[], Sequence[StagedFile]] = tuple,
     *,
     gathered_markers: bool = False,
 ) -> Sequence[str]:
-    """Make the folders partitions, then give the files and row copies their names. What it gives, `Publisher.clear` takes."""
-    ensure_partitions(context.storage, sorted({r.stat.partition_path for r in results}), instant)
+    """Make the folders partitions and stage row copies, then give the files their names. What it gives, `Publisher.clear` takes."""
+    paths = sorted({r.stat.partition_path for r in results})
+    _, found = together(context.storage, partial(ensure_partitions, context.storage, paths, instant), copies)
     files = [file for result in results for file in (result.file, result.change_log) if file is not None]
-    return context.publisher.publish(instant, [*files, *copies], gathered=gathered_markers)
+    return context.publisher.publish(instant, [*files, *found], gathered=gathered_markers)
 
 
 def ensure_partitions(storage: Storage, partition_paths: Iterable[str], instant: str) -> None:

@@ -1,6 +1,7 @@
 """Keys of base files that are kept in memory: the same answers, within a bound, and never those of another file."""
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -216,3 +217,16 @@ def test_keys_are_read_once_where_they_fit(longest, tmp_path, monkeypatch):
     rows = table.scan().to_arrow()
     assert rows.num_rows == len(keys) + 1
     assert sum(rows.column("n").to_pylist()) == len(sought)
+
+
+def test_where_a_look_is_a_request_the_size_that_commits_state_names_a_file():
+    class Remote(MemoryStorage):
+        can = replace(MemoryStorage.can, is_remote=True)
+
+        def stat(self, path):
+            raise AssertionError("a request")
+
+    files = KnownFiles(Remote(), Cache())
+    files.remember("p/base", pa.array(["a", "b"]), 100)
+    assert files.get(files.name_of("p/base", 100)).keys.to_pylist() == ["a", "b"]
+    assert files.get(files.name_of("p/base", 101)) is None

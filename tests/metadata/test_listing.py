@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hoodie.engine.local import LocalEngine
-from hoodie.metadata.listing import MetadataListing
+from hoodie.metadata.listing import MetadataFiles, MetadataListing
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.names import METADATA_TABLE
 from hoodie.storage.cache import Cache
@@ -44,6 +44,26 @@ def test_slices_are_those_of_the_folders(name, tmp_path):
     _, one = viewed(path, NoFolders())
     for partition in by_folders.partitions():
         assert one.file_groups(partition) == by_folders.file_groups(partition)
+
+
+def test_of_few_partitions_the_folders_are_listed_and_of_many_the_metadata_table_is_asked(tmp_path):
+    path = copy_golden("v6_mdt_mor", tmp_path).path
+    context = TableContext.open(LocalStorage(str(path)), LocalEngine(), cache=Cache())
+    timeline, asked = context.snapshot().timeline, []
+
+    class Folders(NoFolders):
+        def files(self, partition_paths):
+            asked.append(tuple(partition_paths))
+            return context.listing.files(partition_paths)
+
+    files = MetadataFiles(context.storage, context.config, Cache(), least=2)
+    listing = files.under(timeline, Folders)
+    (few,), many = listing.files(["a"]), listing.files(["a", "b"])
+    assert asked == [("a",)]
+    named = {info.name for info in many[0]}
+    assert named
+    assert named == {info.name for info in few if not info.name.startswith(".hoodie_partition")}
+    assert sorted(listing.all_files().partitions) == sorted(context.listing.all_files().partitions)
 
 
 def test_folders_are_listed_where_the_metadata_table_is_not_available(tmp_path):
