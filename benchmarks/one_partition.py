@@ -1,7 +1,7 @@
 """What knows its partitions on a local disk does not list all of them: CPU of questions about a few of 10,000 partitions.
 
-    python -m benchmarks.one_partition /tmp/many
-    python -m benchmarks.one_partition /tmp/many --files 10 --rows 10
+    python -m benchmarks.one_partition DIR
+    python -m benchmarks.one_partition DIR --files 10 --rows 10
 
 The table is made once: a file of `--rows` rows for each partition, or `--files` of them. Each question is put by a process of its own,
 to a table that it opens; it says what opening, planning and running took, and how many folders were listed.
