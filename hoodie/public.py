@@ -64,6 +64,7 @@ from hoodie.timeline.timeline import Timeline
 if TYPE_CHECKING:
     from hoodie.maintenance.alter import TableAlteration
     from hoodie.model.index_results import IndexCheck, IndexInfo
+    from hoodie.query import sql
     from hoodie.read.scan import Scan
     from hoodie.read.where import Where
     from hoodie.services.job import ServicesJob
@@ -75,6 +76,7 @@ else:
         {
             **dict.fromkeys(("IndexCheck", "IndexInfo"), "hoodie.model.index_results"),
             "Scan": "hoodie.read.scan",
+            "sql": "hoodie.query",
             "ServicesJob": "hoodie.services.job",
             "TableAlteration": "hoodie.maintenance.alter",
             "Where": "hoodie.read.where",
@@ -162,4 +164,5 @@ __all__ = [
     "register_index",
     "register_merger",
     "repair_properties",
+    "sql",
 ]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+import hoodie.dml
 import hoodie.read
-import hoodie.sql
 import hoodie.write
 from hoodie.errors import OptionError
 from hoodie.model.enums import WriteOperation
@@ -22,16 +22,18 @@ from hoodie.verbs import TableVerbs
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
+    import hoodie.dml.changes
+    import hoodie.dml.merge
+    import hoodie.dml.rows
+    import hoodie.dml.update
     import hoodie.keyed
-    import hoodie.sql.changes
-    import hoodie.sql.merge
-    import hoodie.sql.update
     import hoodie.write.inputs
     import hoodie.write.keys
+    from hoodie.dml.changes import Changes
+    from hoodie.dml.merge import Clause, Join, Merge
+    from hoodie.dml.rows import RowChange
     from hoodie.read.scan import Scan
     from hoodie.read.where import Where
-    from hoodie.sql.changes import Changes
-    from hoodie.sql.merge import Clause, Join, Merge
     from hoodie.write.inputs import Rows
 
 
@@ -79,15 +81,15 @@ class Statements(TableVerbs["Rows"]):
             >>> table.update({"fare": "fare * 1.1", "seen": True}, where="city = 'rome'")
         """
         write = self._request_for(WriteOperation.UPSERT, options).write
-        values = hoodie.sql.changes.checked_values(set)
-        hoodie.sql.update.check_columns(values, self._schema_to_change(), self.config.name)
+        values = hoodie.dml.changes.checked_values(set)
+        hoodie.dml.update.check_columns(values, self._schema_to_change(), self.config.name)
         moves = not {*hoodie.write.keys.key_columns(self.config)}.isdisjoint(values)
 
         def find() -> pa.RecordBatchReader:
             changes = self._changes(write, moves=moves, checks_arrivals=False)
             found = self.scan(changes.columns.names, where).to_batches()
             memory = write.memory_limit_bytes // 4
-            made = hoodie.sql.update.run_update(changes, found, values, uri=self.uri, memory_bytes=memory)
+            made = hoodie.dml.update.run_update(changes, found, values, uri=self.uri, memory_bytes=memory)
             return pa.RecordBatchReader.from_batches(changes.schema, made)
 
         return self._write_found(find, WriteOperation.UPSERT, write)
@@ -129,13 +131,13 @@ class Statements(TableVerbs["Rows"]):
                 f'which rows belong together? Give on="{target_alias}.id = {source_alias}.id", not {text!r:.60}'
             )
         write = self._request_for(WriteOperation.UPSERT, options).write
-        join = hoodie.sql.merge.Join(str(text), source_alias, target_alias)
+        join = hoodie.dml.merge.Join(str(text), source_alias, target_alias)
         held = hoodie.write.inputs.reader_of(source, lambda: self.schema).read_all()
         self._schema_to_change()
-        return hoodie.sql.merge.Merge(partial(self._merge, held, join, write))
+        return hoodie.dml.merge.Merge(partial(self._merge, held, join, write))
 
     def _merge(self, source: pa.Table, join: Join, write: WriteOptions, clauses: Sequence[Clause]) -> CommitResult:
-        merge = hoodie.sql.merge
+        merge = hoodie.dml.merge
 
         if self.config.generates_keys and any(clause.case is merge.Case.NOT_MATCHED for clause in clauses):
             raise OptionError(
@@ -165,12 +167,35 @@ class Statements(TableVerbs["Rows"]):
         with plain_errors(self.uri):
             return self._write_found(find, WriteOperation.UPSERT, write)
 
+    def _change_rows(
+        self, change: RowChange, tables: Mapping[str, Any], options: Mapping[str, str] | None
+    ) -> CommitResult:
+        """UPDATE or DELETE as a statement; `tables`: Arrow data or Datasets by name, for its subqueries."""
+        write = self._request_for(WriteOperation.UPSERT, options).write
+        schema, keys = self._schema_to_change(), hoodie.write.keys.key_columns(self.config)
+        if change.values is not None:
+            hoodie.dml.update.check_columns(change.values, schema, self.config.name)
+        moves = change.values is not None and not {*keys}.isdisjoint(change.values)
+
+        def find() -> pa.RecordBatchReader:
+            changes = self._changes(write, moves=moves, checks_arrivals=False)
+
+            def scan(columns: Sequence[str] | None, where: pc.Expression | None) -> Scan:
+                return self.scan(changes.columns.names if columns is None else columns, where)
+
+            memory = write.memory_limit_bytes // 2
+            made = hoodie.dml.rows.run_rows(changes, change, scan, tables, keys=keys, uri=self.uri, memory_bytes=memory)
+            return pa.RecordBatchReader.from_batches(changes.schema, made)
+
+        with plain_errors(self.uri):
+            return self._write_found(find, WriteOperation.UPSERT, write)
+
     def _changes(self, options: WriteOptions, *, moves: bool, checks_arrivals: bool) -> Changes:
         def stored(keys: pa.Table) -> pa.Table:
             where = hoodie.keyed.where_keys(self._context, keys, options)
             return self.scan(hoodie.write.keys.key_columns(self.config), where).to_arrow()
 
-        return hoodie.sql.changes.Changes(self._context, options, stored, moves=moves, checks_arrivals=checks_arrivals)
+        return hoodie.dml.changes.Changes(self._context, options, stored, moves=moves, checks_arrivals=checks_arrivals)
 
     def _schema_to_change(self) -> pa.Schema:
         """Raises OptionError where the table has no columns yet."""

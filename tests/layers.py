@@ -17,9 +17,10 @@ LAYERS = (
     ("undo",),
     ("services",),
     ("repair", "writer"),
-    ("maintenance", "consumers", "keyed", "sql", "verbs"),
+    ("maintenance", "consumers", "dml", "keyed", "verbs"),
     ("statements",),
     ("table",),
+    ("query",),
     ("public",),
     ("hoodie",),  # hoodie/__init__.py, which hands the public names on
     ("cli",),

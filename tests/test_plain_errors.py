@@ -15,8 +15,8 @@ import pytest
 
 import hoodie
 from hoodie.cli.__main__ import MODULES, main, parser_of
+from hoodie.dml.merge import Merge
 from hoodie.errors import HoodieError, StorageError
-from hoodie.sql.merge import Merge
 from tests.crash.actions import FIRST, MORE
 from tests.effort import in_shares
 from tests.failing_storage import ERRORS, FailingStorage

@@ -36,6 +36,7 @@ MODULES = {
     "hive_sync": ("hive-sync",),
     "indexes": ("index",),
     "savepoints": ("savepoint", "savepoints", "restore"),
+    "sql": ("sql",),
     "upgrade": ("upgrade", "downgrade"),
     "alter": ("alter",),
     "consumers": ("consumers",),

@@ -3,8 +3,8 @@
 import pytest
 
 import hoodie
+from hoodie.dml.changes import Changes
 from hoodie.errors import DuplicateKeyError
-from hoodie.sql.changes import Changes
 
 FIRST = [{"id": n, "city": "rome", "ts": 1, "n": n} for n in range(4)]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from hoodie.dml.changes import Changes, require_whole_columns
+from hoodie.dml.duck import assigned, connection, quoted
 from hoodie.errors import OptionError
-from hoodie.sql.changes import Changes, require_whole_columns
-from hoodie.sql.duck import assigned, connection, quoted
 
 if TYPE_CHECKING:
     import duckdb

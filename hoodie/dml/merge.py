@@ -11,13 +11,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.dml.changes import Changes, checked_values, require_whole_columns
+from hoodie.dml.duck import assigned, connection, quoted
 from hoodie.errors import DuplicateKeyError, OptionError, SchemaError
 from hoodie.keygen.generator import DEFAULT_PARTITION, EMPTY_KEY, NULL_KEY, key_generator
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
 from hoodie.read.dataset import NewScan, TableDataset
-from hoodie.sql.changes import Changes, checked_values, require_whole_columns
-from hoodie.sql.duck import assigned, connection, quoted
 from hoodie.write.keys import key_columns
 from hoodie.write.placement import is_global
 

@@ -1,0 +1,421 @@
+"""The clauses of a statement, as text: DuckDB's tokenizer finds them, and expressions stay what they are."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import NamedTuple, NoReturn
+
+from hoodie.errors import OptionError
+
+_OPENING, _CLOSING = {"(", "[", "{"}, {")", "]", "}"}
+_CHANGES = "hudi_table_changes"
+
+
+class Token(NamedTuple):
+    """A word, text, number or sign; a quoted name is a word."""
+
+    text: str
+    start: int
+    end: int
+    depth: int
+    """Of parentheses and CASE around it."""
+    is_name: bool
+    is_text: bool
+
+    def says(self, *words: str) -> bool:
+        return self.text.upper() in words and not self.is_text
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A table in a query as it was: `trips VERSION AS OF '…'`, or `TIMESTAMP AS OF`."""
+
+    table: str
+    at: str
+
+
+@dataclass(frozen=True)
+class Pull:
+    """`hudi_table_changes('trips', 'latest_state', since, until)` in a query: rows, or with `cdc` what became of them."""
+
+    table: str
+    images: bool
+    since: str | None
+    until: str | None
+
+
+@dataclass(frozen=True)
+class Query:
+    """A statement that reads."""
+
+    text: str
+    """With a quoted name in place of each of `parts`."""
+    parts: tuple[tuple[str, Moment | Pull], ...] = ()
+
+
+@dataclass(frozen=True)
+class Update:
+    table: str
+    alias: str
+    values: tuple[tuple[str, str], ...]
+    where: str | None
+
+
+@dataclass(frozen=True)
+class Delete:
+    table: str
+    alias: str
+    where: str | None
+
+
+@dataclass(frozen=True)
+class Insert:
+    table: str
+    columns: tuple[str, ...] | None
+    query: Query
+    overwrites: bool
+
+
+@dataclass(frozen=True)
+class MergeClause:
+    """`WHEN … THEN …`; neither `all_columns` nor `values`: a delete."""
+
+    case: str
+    """As the members of `merge.Case` are called."""
+    condition: str | None
+    values: tuple[tuple[str | None, str], ...] | None = None
+    """Column (None: by its place) and expression."""
+    all_columns: bool = False
+
+
+@dataclass(frozen=True)
+class MergeInto:
+    table: str
+    alias: str
+    source: Query
+    source_alias: str
+    on: str
+    clauses: tuple[MergeClause, ...]
+
+
+Statement = Query | Update | Delete | Insert | MergeInto
+
+
+def statements(text: str) -> list[str]:
+    """A script as its statements, which semicolons part."""
+    words, found, start = _tokens(text), [], 0
+    for end in [each.start for each in words if each.depth == 0 and each.text == ";"] + [len(text.encode())]:
+        if any(start <= each.start < end for each in words):
+            found.append(text.encode()[start:end].decode().strip())
+        start = end + 1
+    return found
+
+
+def split(text: str) -> Statement:
+    """One statement.
+
+    Raises:
+        OptionError: it cannot be understood, or does something else than to read or change rows.
+    """
+    found = statements(text)
+    if len(found) != 1:
+        raise OptionError(f"sql takes one statement at a time, and this text has {len(found)}")
+    return _Reader(found[0]).statement()
+
+
+def _tokens(text: str) -> list[Token]:
+    import duckdb  # noqa: PLC0415 - an extra
+
+    data = text.encode()
+    # DuckDB gives offsets of bytes.
+    given = [(at, kind) for at, kind in duckdb.tokenize(text) if kind != duckdb.token_type.comment]
+    starts = [*sorted(at for at, _ in duckdb.tokenize(text)), len(data)]
+    following = dict(itertools.pairwise(starts))
+    found: list[Token] = []
+    depth = 0
+    for at, kind in given:
+        word = data[at : following[at]].decode().strip()
+        is_text = kind == duckdb.token_type.string_const
+        is_name = kind in (duckdb.token_type.identifier, duckdb.token_type.keyword)
+        for part, start in _signs(word, at) if kind == duckdb.token_type.operator else [(word, at)]:
+            closes = not is_text and (part in _CLOSING or (is_name and part.upper() == "END"))
+            depth -= closes
+            found.append(Token(part, start, start + len(part.encode()), depth, is_name, is_text))
+            depth += not is_text and (part in _OPENING or (is_name and part.upper() == "CASE"))
+    return found
+
+
+def _signs(word: str, at: int) -> list[tuple[str, int]]:
+    """Signs that stand together, apart where one of them is a parenthesis or ends a statement."""
+    alone = _OPENING | _CLOSING | {";", ","}
+    if not alone & {*word}:
+        return [(word, at)]
+    return [(sign, at + number) for number, sign in enumerate(word) if not sign.isspace()]
+
+
+class _Reader:
+    """Goes through the tokens of one statement."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text.encode()
+        self.tokens = _tokens(text)
+        self.at = 0
+
+    def statement(self) -> Statement:
+        if self.take("MERGE"):
+            return self.merge()
+        if self.take("UPDATE"):
+            return self.update()
+        if self.take("DELETE"):
+            return self.delete()
+        if self.take("INSERT"):
+            return self.insert()
+        if self.tokens[0].says(
+            "SELECT", "WITH", "FROM", "VALUES", "DESCRIBE", "SUMMARIZE", "PIVOT", "UNPIVOT", "(", "EXPLAIN", "SHOW"
+        ):
+            return self.query(0, len(self.tokens))
+        raise OptionError(
+            f"a statement that begins with {self.tokens[0].text!r} is not for sql: it takes SELECT, INSERT, UPDATE, DELETE and MERGE; "
+            "methods of HoodieTable do the rest, such as create_table, alter and the services"
+        )
+
+    def merge(self) -> MergeInto:
+        self.expect("INTO")
+        table = self.name("the table of the MERGE")
+        alias = self.alias() or table
+        self.expect("USING")
+        start = self.at
+        if self.take("("):
+            self.at = self.find(")", depth=self.tokens[start].depth) + 1
+            source, named = self.query(start, self.at, before="SELECT * FROM "), None
+        else:
+            named = self.name("the source of the MERGE")
+            end = self.find("ON")
+            last = end - 1
+            has_alias = self.tokens[last].is_name and last >= self.at and self.tokens[last - 1].text != "."
+            self.at = (last - 1 if self.tokens[last - 1].says("AS") else last) if has_alias else end
+            source = self.query(start, self.at, before="SELECT * FROM ")
+        source_alias = self.alias() or named
+        if source_alias is None:
+            self.refuse("the query of a MERGE needs a name: USING (SELECT …) AS s")
+        self.expect("ON")
+        start = self.at
+        self.at = self.find("WHEN")
+        on = self.slice(start, self.at)
+        clauses = []
+        while self.at < len(self.tokens):
+            clauses.append(self.clause())
+        return MergeInto(table, alias, source, source_alias, on, tuple(clauses))
+
+    def clause(self) -> MergeClause:
+        self.expect("WHEN")
+        case = "MATCHED"
+        if self.take("NOT"):
+            case = "NOT_MATCHED"
+        self.expect("MATCHED")
+        if self.take("BY") and not self.take("TARGET"):
+            self.expect("SOURCE")
+            case = "NOT_MATCHED_BY_SOURCE"
+        condition = None
+        if self.take("AND"):
+            start = self.at
+            self.at = self.find("THEN")
+            condition = self.slice(start, self.at)
+        self.expect("THEN")
+        end = self.find("WHEN", or_end=True)
+        if self.take("DELETE"):
+            return MergeClause(case, condition)
+        if self.take("UPDATE"):
+            self.expect("SET")
+            if self.take("*"):
+                return MergeClause(case, condition, all_columns=True)
+            return MergeClause(case, condition, self.assignments(end))
+        self.expect("INSERT")
+        if self.take("*"):
+            return MergeClause(case, condition, all_columns=True)
+        columns = self.columns()
+        self.expect("VALUES")
+        self.expect("(")
+        values = self.listed(self.tokens[self.at - 1].depth + 1)
+        if columns is not None and len(columns) != len(values):
+            self.refuse(f"an INSERT has {len(columns)} columns and {len(values)} values")
+        named: list[str | None] = [*columns] if columns is not None else [None] * len(values)
+        return MergeClause(case, condition, tuple(zip(named, values, strict=True)))
+
+    def update(self) -> Update:
+        table = self.name("the table of the UPDATE")
+        alias = self.alias("SET") or table
+        self.expect("SET")
+        end = self.find("WHERE", or_end=True)
+        values = self.assignments(end)
+        return Update(table, alias, values, self.where())
+
+    def delete(self) -> Delete:
+        self.expect("FROM")
+        table = self.name("the table of the DELETE")
+        return Delete(table, self.alias("WHERE") or table, self.where())
+
+    def insert(self) -> Insert:
+        overwrites = self.take("OVERWRITE")
+        if not overwrites:
+            self.expect("INTO")
+        self.take("TABLE")
+        table = self.name("the table of the INSERT")
+        columns = self.columns()
+        return Insert(
+            table, None if columns is None else tuple(columns), self.query(self.at, len(self.tokens)), overwrites
+        )
+
+    def query(self, start: int, end: int, before: str = "") -> Query:
+        """These tokens as a query, with names in place of moments and pulls."""
+        out = before
+        parts: list[tuple[str, Moment | Pull]] = []
+        at, copied = start, self.tokens[start].start if start < end else len(self.text)
+        while at < end:
+            self.at = at
+            found = self.moment(end) or self.pull()
+            if found is None:
+                at += 1
+                continue
+            part, next_at = found
+            name = f"hoodie part {len(parts)}"
+            parts.append((name, part))
+            shown = (
+                ""
+                if next_at < end and self.tokens[next_at].is_name and not self.tokens[next_at].says(*_AFTER_A_TABLE)
+                else f" AS {part.table}"
+            )
+            out += self.text[copied : self.tokens[at].start].decode() + f'"{name}"{shown} '
+            at, copied = next_at, self.tokens[next_at].start if next_at < len(self.tokens) else len(self.text)
+        last = self.tokens[end - 1].end if end > start else copied
+        self.at = end
+        return Query(out + self.text[copied:last].decode(), tuple(parts))
+
+    def moment(self, end: int) -> tuple[Moment, int] | None:
+        at = self.at
+        if not self.tokens[at].is_name:
+            return None
+        words = self.tokens[at + 1 : at + 6]
+        if words and words[0].says("FOR"):
+            words = words[1:]
+        if len(words) < 4 or not (
+            words[0].says("VERSION", "TIMESTAMP") and words[1].says("AS") and words[2].says("OF")
+        ):
+            return None
+        return Moment(_plain(self.tokens[at]), _plain(words[3])), self.tokens.index(words[3]) + 1
+
+    def pull(self) -> tuple[Pull, int] | None:
+        if not (
+            self.tokens[self.at].says(_CHANGES.upper())
+            and self.at + 1 < len(self.tokens)
+            and self.tokens[self.at + 1].text == "("
+        ):
+            return None
+        close = self.find(")", depth=self.tokens[self.at + 1].depth)
+        words = [each for each in self.tokens[self.at + 2 : close] if each.text != ","]
+        kinds = ("latest_state", "cdc")
+        if not 2 <= len(words) <= 4 or _plain(words[1]) not in kinds:
+            self.refuse(f"{_CHANGES} takes ('table', 'latest_state' or 'cdc'[, since[, until]])")
+        since, until = ([_plain(each) for each in words[2:]] + [None, None])[:2]
+        return Pull(
+            _plain(words[0]), _plain(words[1]) == "cdc", None if since == "earliest" else since, until
+        ), close + 1
+
+    # -- words ----------------------------------------------------------------------------------------------------------
+
+    def where(self) -> str | None:
+        if self.at == len(self.tokens):
+            return None
+        self.expect("WHERE")
+        text = self.slice(self.at, len(self.tokens))
+        self.at = len(self.tokens)
+        return text
+
+    def assignments(self, end: int) -> tuple[tuple[str, str], ...]:
+        found = []
+        for start, stop in self.parts(self.at, end, self.tokens[self.at].depth if self.at < end else 0):
+            equals = next((n for n in range(start, stop) if self.tokens[n].text == "="), None)
+            if equals is None or equals == start or equals + 1 == stop:
+                self.refuse(f"SET takes column = expression, not {self.slice(start, stop)!r}")
+            names = [_plain(each) for each in self.tokens[start:equals] if each.text != "."]
+            found.append((names[-1] if len(names) < 3 else ".".join(names[1:]), self.slice(equals + 1, stop)))
+        self.at = end
+        return tuple(found)
+
+    def columns(self) -> list[str] | None:
+        if not (self.at < len(self.tokens) and self.tokens[self.at].text == "("):
+            return None
+        if self.tokens[self.at + 1].says("SELECT", "WITH", "VALUES", "FROM"):
+            return None
+        self.at += 1
+        return [text.strip('"') for text in self.listed(self.tokens[self.at - 1].depth + 1)]
+
+    def listed(self, depth: int) -> list[str]:
+        """What stands between here and the closing parenthesis, parted by commas."""
+        close = next((n for n in range(self.at, len(self.tokens)) if self.tokens[n].depth < depth), None)
+        if close is None:
+            self.refuse("a parenthesis is not closed")
+        found = [self.slice(*each) for each in self.parts(self.at, close, depth)]
+        self.at = close + 1
+        return found
+
+    def parts(self, start: int, end: int, depth: int) -> list[tuple[int, int]]:
+        commas = [n for n in range(start, end) if self.tokens[n].text == "," and self.tokens[n].depth == depth]
+        return list(zip([start, *(n + 1 for n in commas)], [*commas, end], strict=True))
+
+    def slice(self, start: int, end: int) -> str:
+        return self.text[self.tokens[start].start : self.tokens[end - 1].end].decode() if end > start else ""
+
+    def take(self, word: str) -> bool:
+        if self.at < len(self.tokens) and self.tokens[self.at].says(word):
+            self.at += 1
+            return True
+        return False
+
+    def expect(self, word: str) -> None:
+        if not self.take(word):
+            there = self.tokens[self.at].text if self.at < len(self.tokens) else "the end"
+            self.refuse(f"{word} should stand before {there!r}")
+
+    def name(self, what: str) -> str:
+        if self.at >= len(self.tokens) or not self.tokens[self.at].is_name:
+            self.refuse(f"{what} is missing")
+        self.at += 1
+        return _plain(self.tokens[self.at - 1])
+
+    def alias(self, *but: str) -> str | None:
+        if self.take("AS"):
+            return self.name("a name after AS")
+        if (
+            self.at < len(self.tokens)
+            and self.tokens[self.at].is_name
+            and not self.tokens[self.at].says("USING", "ON", *but)
+        ):
+            return self.name("a name")
+        return None
+
+    def find(self, word: str, *, depth: int = 0, or_end: bool = False) -> int:
+        for number in range(self.at, len(self.tokens)):
+            if self.tokens[number].depth == depth and self.tokens[number].says(word):
+                return number
+        if or_end:
+            return len(self.tokens)
+        self.refuse(f"{word} is missing")
+
+    def refuse(self, why: str) -> NoReturn:
+        raise OptionError(f"this statement cannot be understood: {why}")
+
+
+_AFTER_A_TABLE = (
+    "WHERE", "GROUP", "ORDER", "LIMIT", "JOIN", "LEFT", "RIGHT", "FULL", "INNER", "CROSS", "NATURAL", "SEMI", "ANTI", "ASOF", "ON",
+    "USING", "UNION", "INTERSECT", "EXCEPT", "HAVING", "WINDOW", "QUALIFY", "OFFSET", "SELECT", "TABLESAMPLE", "POSITIONAL", "PIVOT",
+    "WHEN",
+)  # fmt: skip
+
+
+def _plain(token: Token) -> str:
+    text = token.text
+    if token.is_text:
+        return text[1:-1].replace("''", "'")
+    return text[1:-1].replace('""', '"') if text.startswith('"') else text

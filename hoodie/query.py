@@ -1,0 +1,194 @@
+"""SQL over tables without Spark: `hoodie.sql`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+import hoodie.dml
+import hoodie.read
+import hoodie.write
+from hoodie.errors import OptionError, SchemaError
+from hoodie.model.results import CommitResult
+from hoodie.table import HoodieTable, open_table
+
+if TYPE_CHECKING:
+    import hoodie.dml.duck
+    import hoodie.dml.merge
+    import hoodie.dml.rows
+    import hoodie.dml.split
+    import hoodie.read.dataset
+    import hoodie.write.inputs
+    from hoodie.dml.split import Delete, Insert, MergeInto, Moment, Pull, Query, Update
+
+_MEMORY_BYTES = 1 << 30
+
+
+def sql(
+    statement: str,
+    tables: Mapping[str, Any] | None = None,
+    /,
+    *,
+    options: Mapping[str, str] | None = None,
+    **named: Any,
+) -> pa.Table | CommitResult:
+    """Run a statement of SQL on tables that it calls by name; needs the extra `sql`, and is of DuckDB's dialect.
+
+    SELECT reads: columns and filters are pushed down into scans. `FROM trips VERSION AS OF '…'` and `TIMESTAMP AS OF` give an earlier
+    state, with moments as `scan(as_of=…)` takes them; `hudi_table_changes('trips', 'latest_state', since[, until])` the rows
+    that changed, and with 'cdc' what became of them. INSERT [OVERWRITE], UPDATE, DELETE and MERGE change a table: each is one commit.
+    INSERT is an upsert where the table has ordering fields, else it adds the rows as `insert` does.
+
+    Args:
+        statement: one statement.
+        tables: name -> a `HoodieTable`, a table's path, or Arrow, pandas or polars data; by keywords, too.
+        options: Hudi's write options, for this statement.
+
+    Returns:
+        The rows of a query as an Arrow table, which is held in memory; else what the commit did.
+
+    Raises:
+        OptionError: duckdb is not installed, or the statement cannot be understood.
+        HoodieError: as the method that does the same.
+
+    Example:
+        >>> hoodie.sql("SELECT city, sum(fare) FROM trips GROUP BY city", trips=table).to_pandas()
+        >>> hoodie.sql("UPDATE trips SET fare = fare * 1.1 WHERE id IN (SELECT id FROM late)", trips=table, late=frame)
+    """
+    with hoodie.dml.duck.connection("", memory_bytes=_MEMORY_BYTES):  # says what is missing, and what no statement is
+        found = hoodie.dml.split.split(statement)
+    return _Session({**(tables or {}), **named}, options).run(found)
+
+
+def statements_of(script: str) -> list[str]:
+    """The statements of a script, which semicolons part. Raises OptionError: duckdb is not installed, or a text has no end."""
+    with hoodie.dml.duck.connection("", memory_bytes=_MEMORY_BYTES):
+        return hoodie.dml.split.statements(script)
+
+
+class _Session:
+    def __init__(self, given: Mapping[str, Any], options: Mapping[str, str] | None) -> None:
+        self.given = {name.lower(): _opened(name, each) for name, each in given.items()}
+        self.options = options
+
+    def run(self, statement: Query | Update | Delete | Insert | MergeInto) -> pa.Table | CommitResult:
+        split = hoodie.dml.split
+        match statement:
+            case split.Query():
+                return self.rows(statement)
+            case split.Insert():
+                return self.insert(statement)
+            case split.MergeInto():
+                return self.merge(statement)
+            case _:
+                values = dict(statement.values) if isinstance(statement, split.Update) else None
+                change = hoodie.dml.rows.RowChange(statement.alias, values, statement.where)
+                return self.table(statement.table)._change_rows(change, self.data([]), self.options)
+
+    def rows(self, query: Query) -> pa.Table:
+        failed: list[Exception] = []
+        where = ", ".join(self.given) or "(none)"
+        with hoodie.dml.duck.connection(where, memory_bytes=_MEMORY_BYTES, failed=failed) as con:
+            for name, data in self.data(failed).items():
+                con.register(name, data)
+            for name, part in query.parts:
+                con.register(name, self.part(part, failed))
+            return pa.RecordBatchReader.from_stream(con.sql(query.text)).read_all()
+
+    def part(self, part: Moment | Pull, failed: list[Exception]) -> Any:
+        table = self.table(part.table)
+        if isinstance(part, hoodie.dml.split.Moment):
+            return hoodie.read.dataset.TableDataset(
+                lambda columns, where: table.scan(columns, where, as_of=part.at), failed
+            )
+        if part.images:  # its columns are not those of the table
+            return table.changes(part.since, part.until, images="cdc").to_arrow()
+        return hoodie.read.dataset.TableDataset(
+            lambda columns, where: table.changes(part.since, part.until, columns, where), failed
+        )
+
+    def data(self, failed: list[Exception]) -> dict[str, Any]:
+        return {
+            name: hoodie.read.dataset.TableDataset(each.scan, failed) if isinstance(each, HoodieTable) else each
+            for name, each in self.given.items()
+        }
+
+    def table(self, name: str) -> HoodieTable:
+        found = self.given.get(name.lower())
+        if not isinstance(found, HoodieTable):
+            there = ", ".join(known for known, each in self.given.items() if isinstance(each, HoodieTable)) or "none"
+            raise OptionError(f"the statement is about a table {name!r}, which is not given; tables that are: {there}")
+        return found
+
+    def insert(self, statement: Insert) -> CommitResult:
+        table = self.table(statement.table)
+        rows = self.rows(statement.query)
+        schema = table.schema
+        columns = statement.columns or (rows.column_names if schema is None else schema.names)
+        if len(columns) != rows.num_columns:
+            raise OptionError(
+                f"INSERT INTO {statement.table} has {len(columns)} columns ({', '.join(columns)}) and a query with {rows.num_columns}"
+            )
+        rows = rows.rename_columns(list(columns))
+        for field in schema or ():
+            if field.name not in columns:
+                rows = rows.append_column(field.with_nullable(True), pa.nulls(rows.num_rows, field.type))
+            else:
+                rows = _with_numbers_as(rows, field)
+        if statement.overwrites:
+            return table.insert_overwrite(rows, self.options)
+        return (table.upsert if table.config.ordering_fields else table.insert)(rows, self.options)
+
+    def merge(self, statement: MergeInto) -> CommitResult:
+        table = self.table(statement.table)
+        names = [] if table.schema is None else table.schema.names
+        made = table.merge(
+            self.rows(statement.source),
+            statement.on,
+            self.options,
+            source_alias=statement.source_alias,
+            target_alias=statement.alias,
+        )
+        case = hoodie.dml.merge.Case
+        for clause in statement.clauses:
+            values = None
+            if clause.values is not None:
+                if None in dict(clause.values) and len(clause.values) != len(names):
+                    raise OptionError(
+                        f"an INSERT of the MERGE has {len(clause.values)} values, and table {table.config.name!r} {len(names)} columns"
+                    )
+                values = {name or names[at]: text for at, (name, text) in enumerate(clause.values)}
+            made = made._and(case[clause.case], clause.condition, None, updates=values, all_columns=clause.all_columns)
+        return made.execute()
+
+
+def _opened(name: str, given: Any) -> Any:
+    if isinstance(given, HoodieTable):
+        return given
+    if isinstance(given, str | PathLike):
+        return open_table(given)
+    try:
+        return hoodie.write.inputs.reader_of(given, lambda: None).read_all()
+    except SchemaError as exc:
+        raise OptionError(
+            f"{name}={given!r:.60} is no table: give a HoodieTable, a path, or Arrow, pandas or polars data"
+        ) from exc
+
+
+def _with_numbers_as(rows: pa.Table, field: pa.Field) -> pa.Table:
+    """With the numbers of a column as the table has them: literals are DECIMAL or INTEGER. What does not fit, the write refuses."""
+    at = rows.schema.get_field_index(field.name)
+    column = rows.column(at)
+    if column.type == field.type or not (_is_number(column.type) and _is_number(field.type)):
+        return rows
+    with suppress(pa.ArrowInvalid):
+        return rows.set_column(at, field.name, column.cast(field.type))
+    return rows
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
