@@ -70,6 +70,8 @@ def plan_clean(context: TableContext, snapshot: Snapshot, options: CleaningOptio
     )
     files: dict[str, tuple[str, ...]] = {}
     emptied, since, size_bytes = [], [], 0
+    if context.config.change_logs is not None:  # they are not among files that are followed
+        listing.files([path for path in partitions if path not in listing.seen])
     for partition_path in partitions:
         found = plan_partition(view.file_groups(partition_path), rules, listing.seen.pop(partition_path, ()))
         if found.names:

@@ -24,7 +24,7 @@ from hoodie.model.tuning import Tuning
 from hoodie.storage.base import Storage
 from tests.effort import long_but
 from tests.memory_tables import SCHEMA, Input, batch, keys, new_table, opened
-from tests.random_histories import Histories, play
+from tests.random_histories import FOLLOWING, Histories, play
 
 STATED = {
     "OP_KEY_ONLY": lambda change: change[:2],
@@ -126,11 +126,12 @@ def test_a_commit_of_logs_names_all_of_its_slice_so_that_readers_find_the_rows_b
     ]
 
 
+@pytest.mark.parametrize("options", [{}, FOLLOWING], ids=["listed", "followed"])
 @KINDS
 @VERSIONS
-def test_change_logs_go_with_their_commits_and_their_files(kind, version):
+def test_change_logs_go_with_their_commits_and_their_files(kind, version, options):
     storage, clock = table_of(kind, version)
-    table = opened(storage, clock, tuning=Tuning())
+    table = opened(storage, clock, options, tuning=Tuning())
     table.insert(batch([Input("k1", "a", 1, 10), Input("k3", "b", 1, 10)]))
     table.insert(batch([Input("k2", "a", 1, 10)]))
     kept = logs_in(storage)
