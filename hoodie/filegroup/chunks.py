@@ -163,12 +163,14 @@ def matched_rows(
     updates: Sequence[Matches],
     *,
     places: bool = False,
+    by_place: bool = False,
     share: int = 0,
     of: int = 1,
 ) -> list[pa.Table]:
     """The matched rows, a table for each chunk, in arrival order.
 
-    `places`: with the column `PLACE`. `share`, `of`: only rows whose keys are in this share of all.
+    `places`: with the column `PLACE`; `by_place`: each table in its order, rows of one place in arrival order. `share`, `of`: only
+    rows whose keys are in this share of all.
     """
     chunks = {piece.number: piece.chunk for piece in pieces}
     tables = []
@@ -180,11 +182,17 @@ def matched_rows(
         mine = np.ones(len(rows), dtype=bool)
         if of > 1:
             mine = key_hash(chunk.column(RECORD_KEY).take(pa.array(rows))) % np.uint64(of) == share
-        if mine.any():
-            table = chunk.take(pa.array(rows[mine]))
-            if places:
-                table = table.append_column(PLACE, pa.array(load_places(storage, matches)[mine], pa.int32()))
-            tables.append(table)
+        if not mine.any():
+            continue
+        rows = rows[mine]
+        if not places:
+            tables.append(chunk.take(pa.array(rows)))
+            continue
+        found = load_places(storage, matches)[mine]
+        if by_place:
+            order = np.argsort(found, kind="stable")
+            rows, found = rows[order], found[order]
+        tables.append(chunk.take(pa.array(rows)).append_column(PLACE, pa.array(found, pa.int32())))
     return tables
 
 

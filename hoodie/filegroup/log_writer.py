@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from hoodie.filegroup.base_writer import dictionary_columns
 from hoodie.filegroup.ordering import stored_ordering
+from hoodie.filegroup.positions import Positions
 from hoodie.filegroup.staging import open_staged
 from hoodie.format.avro_schema import record_type, schema_text
 from hoodie.format.log_block import encode_block
@@ -34,6 +35,7 @@ def write_log_file(
     deletes: pa.Table,
     content: bytes | None = None,
     partial: bool = False,
+    positions: Positions | None = None,
 ) -> int:
     """Write data blocks, then a delete block, as one file in the staging folder; gives its size in bytes.
 
@@ -43,13 +45,16 @@ def write_log_file(
         deletes: `_hoodie_record_key`, `_hoodie_partition_path` and the ordering fields' columns (null: always wins).
         content: of the one block that has the data, where it is encoded already.
         partial: the data have some of the table's columns only.
+        positions: of data and deletes, which are in the order of their places then.
     """
     header = {HeaderKey.INSTANT_TIME: context.instant, HeaderKey.SCHEMA: schema_text(avro)}
     if partial:
         header[HeaderKey.IS_PARTIAL] = "true"
     gone = Deletes(deletes.column(RECORD_KEY), deletes.column(PARTITION_PATH), stored_ordering(deletes, context.rule))
     same = _OF_ONE_WRITE if context.unstored is None else ()  # null, without `_hoodie_` columns
-    blocks = encode_blocks(data, gone, header=header, avro=avro, options=context.files, same=same, content=content)
+    blocks = encode_blocks(
+        data, gone, header=header, avro=avro, options=context.files, same=same, content=content, positions=positions
+    )
     with open_staged(storage, join(context.staging, name), folder=context.staging) as file:
         return sum(map(file.write, blocks))
 
@@ -75,15 +80,20 @@ def encode_blocks(
     options: FileOptions,
     same: Sequence[str],
     content: bytes | None = None,
+    positions: Positions | None = None,
 ) -> Iterator[bytes]:
     """Data blocks, then a delete block; without those that would be empty. `same`: columns that have one value in all rows."""
-    encoded: Iterable[bytes | memoryview] = (content,) if content else ()
+    encoded: Iterable[tuple[bytes | memoryview, int]] = ((content, data.num_rows),) if content else ()
     if content is None:
         encoded = _contents(data, avro, header[HeaderKey.SCHEMA], options, same)
-    for each in encoded:
-        yield encode_block(options.block_kind, header, each)
+    start = 0
+    for each, rows in encoded:
+        places = {} if positions is None else positions.of_data(start, rows)
+        yield encode_block(options.block_kind, {**header, **places}, each)
+        start += rows
     if len(deletes.keys):
-        yield encode_block(BlockKind.DELETE, header, encode_deletes(*deletes))
+        places = {} if positions is None else positions.of_deletes()
+        yield encode_block(BlockKind.DELETE, {**header, **places}, encode_deletes(*deletes))
 
 
 def encode_contents(
@@ -97,18 +107,18 @@ def encode_contents(
 
 def _contents(
     data: pa.Table, avro: Mapping[str, Any], schema_text: str, options: FileOptions, same: Sequence[str]
-) -> Iterator[bytes | memoryview]:
-    """The contents of the data blocks. They are cut by what rows take in memory, as Hudi does for either format."""
+) -> Iterator[tuple[bytes | memoryview, int]]:
+    """The contents of the data blocks, and how many rows each has. They are cut by what rows take in memory, as Hudi does."""
     if options.block_kind is BlockKind.AVRO_DATA:
         record = record_type(schema_text)
         for part in _parts(data, options.max_block_bytes):
-            yield encode_avro_data(part, record)
+            yield encode_avro_data(part, record), part.num_rows
         return
     dictionaries = dictionary_columns(data.slice(0, _SAMPLE_ROWS))
     for part in _parts(data, options.max_block_bytes):
         for name in same:
             part = _with_one_value(part, name)
-        yield encode_parquet_data(part, avro, compression=options.compression, dictionaries=dictionaries)
+        yield encode_parquet_data(part, avro, compression=options.compression, dictionaries=dictionaries), part.num_rows
 
 
 def _parts(data: pa.Table, max_block_bytes: int) -> Iterator[pa.Table]:

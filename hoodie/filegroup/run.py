@@ -23,6 +23,7 @@ from hoodie.filegroup.new_base_file import STAGE, NewBaseFile, avro_of, base_res
 from hoodie.filegroup.ordering import bools, ordering_of
 from hoodie.filegroup.partial import block_columns, completed_rows
 from hoodie.filegroup.picks import taken
+from hoodie.filegroup.positions import Positions, by_place
 from hoodie.filegroup.revived import revives, without_lost
 from hoodie.filegroup.rewrite import REWRITE_BYTES, Carried, read_for_rewrite
 from hoodie.filegroup.row_copies import copied_rows, write_row_copy
@@ -114,7 +115,7 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: AppendT
     columns = block_columns(storage, context, task.slice, rows)
     if columns is None:
         rows = completed_rows(storage, context, task.slice, rows)
-    live, deleted = split(rows)
+    live, deleted = (by_place(each, context) for each in split(rows))
     rows = stamp(live, context, task.number, file_name=task.file_id)
     if context.unstored is not None:
         rows = context.unstored.stored(rows)
@@ -158,6 +159,7 @@ def write_append(storage: Storage, context: WriteContext, attempt: int, task: Ap
         deletes=rows.deleted,
         content=rows.content,
         partial=partial,
+        positions=Positions.of(context, file_slice, rows.live, rows.deleted),
     )
     stat = WriteStat(
         file_id=task.file_id,
@@ -307,7 +309,8 @@ def task_rows(storage: Storage, context: WriteContext, task: RowsTask) -> tuple[
         storage,
         task.pieces,
         task.updates,
-        places=isinstance(task, AppendTask) and context.row_copies is not RowCopies.NONE,
+        places=isinstance(task, AppendTask) and (context.positions or context.row_copies is not RowCopies.NONE),
+        by_place=context.positions,
         share=task.share if isinstance(task, AppendTask) else 0,
         of=task.of if isinstance(task, AppendTask) else 1,
     )

@@ -18,6 +18,7 @@ from hoodie.filegroup.footer_keys import footer_chains
 from hoodie.filegroup.log_writer import encode_contents
 from hoodie.filegroup.new_base_file import avro_of, new_attempt
 from hoodie.filegroup.ordering import bools, whole
+from hoodie.filegroup.positions import by_place
 from hoodie.filegroup.row_copies import copied_rows
 from hoodie.filegroup.run import (
     LogRows,
@@ -97,6 +98,7 @@ def _written(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]
     flags = bools(rows.column(DELETED)) if DELETED in rows.column_names else np.zeros(len(rows), dtype=bool)
     live, deleted = split(rows)
     of_live = task_of[~flags]
+    live, deleted = by_place(live, context, of_live), by_place(deleted, context, task_of[flags])
     counts = np.bincount(of_live, minlength=len(tasks))
     starts = np.concatenate([[0], np.cumsum(counts)])
     gone = np.concatenate([[0], np.cumsum(np.bincount(task_of[flags], minlength=len(tasks)))])

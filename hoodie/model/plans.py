@@ -363,6 +363,8 @@ class WriteContext:
     """Where columns were renamed, dropped or moved: the stored ones, and those of this write."""
     own_logs: bool = False
     """A log file is named with the write's own instant, and versions begin anew with each; else with that of its slice."""
+    positions: bool = False
+    """Log blocks state which rows of the base file their records are about, where that is known."""
     change_logs: ChangeLogMode | None = None
     """What a change log beside each rewritten base file holds; None: there are no change logs."""
 

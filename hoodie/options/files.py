@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hoodie.options.option import Keys, fixed, option
-from hoodie.options.values import LogBlockFormat, choice, one_of, whole
+from hoodie.options.values import LogBlockFormat, boolean, choice, one_of, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +35,9 @@ class FileSettings:
     """Merge-on-read: format of the data blocks of log files; each write says its own, and slices may have both. `parquet` is
     compressed as base files are: an upsert writes little more than its batch as Parquet. `avro` is not: 2 to 3 times as much.
     Tables with a text as ordering column get `avro` all the same: Apache Hudi misreads Parquet blocks of those."""
+    record_positions: bool = option("hoodie.write.record.positions", boolean(), True)
+    """Merge-on-read tables of versions 8 and 9: log blocks state which rows of the base file their records are about. Apache Hudi's
+    readers use it with `hoodie.merge.use.record.positions=true`."""
     log_block_max_size_bytes: int = option("hoodie.logfile.data.block.max.size", whole(1), 256 * 1024 * 1024)
     """Bytes of a log data block at most."""
 

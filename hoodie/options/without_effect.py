@@ -85,7 +85,7 @@ REASONS: dict[str, tuple[str, ...]] = {
             "hoodie.compaction.reverse.",
         ),
         *("hoodie.log.record.reader.", "hoodie.optimized.log.", "hoodie.file.group.reader.", "hoodie.merge.use."),
-        *("hoodie.write.record.positions", "hoodie.merge.data.validation."),
+        "hoodie.merge.data.validation.",
     ),
     "rows keep their commit times in any case": ("hoodie.compaction.preserve.commit.metadata",),
     "sizes of records are measured at each write": (

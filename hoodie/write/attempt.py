@@ -219,6 +219,12 @@ class Attempt:
                 and context.config.populate_meta_fields
                 and context.config.change_logs is None
             ),
+            positions=(
+                options.record_positions
+                and context.config.layout.by_completion
+                and context.config.table_type is TableType.MERGE_ON_READ
+                and context.config.populate_meta_fields
+            ),
             sort_by_key=rules.sorts,
             row_copies=how_to_copy(
                 context.rule,
