@@ -4,7 +4,7 @@ import pytest
 
 import hoodie
 from hoodie.model.names import METADATA_TABLE
-from integration.make_goldens import CLEAN, COMPACT, KEEP_ONE, Recipe, rows
+from integration.make_goldens import CLEAN, COMPACT, KEEP_ONE, Recipe, folder_of, rows
 from integration.metadata_tables import check
 from tests.rows import rows_of
 
@@ -16,6 +16,11 @@ FILES_ALONE = {
     "hoodie.metadata.keep.max.commits": "8",
 }
 BY_METADATA = {"hoodie.metadata.enable": "true"}
+
+
+@pytest.fixture(params=["6", "9"])
+def version(request):
+    return {"hoodie.write.table.version": request.param}
 
 
 class Turns(Recipe):
@@ -35,12 +40,12 @@ class Turns(Recipe):
         return hoodie.open_table(self.path, options={"hoodie.clean.automatic": "false"})
 
     def instants(self):
-        return sorted(file.name for file in (self.path / METADATA_TABLE / ".hoodie").glob("2*commit"))
+        return sorted(file.name for file in folder_of(self.path / METADATA_TABLE).glob("*commit"))
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_writing_in_turns(hudi, tmp_path, table_type):
-    turns = Turns(hudi, tmp_path / table_type / "table", table_type, FILES_ALONE)
+def test_writing_in_turns(hudi, tmp_path, table_type, version):
+    turns = Turns(hudi, tmp_path / table_type / "table", table_type, FILES_ALONE | version)
     turns.write(rows(range(12), turn=1), "insert")
     turns.ours().upsert(rows(range(3, 15), turn=2))
     turns.look()
@@ -49,7 +54,7 @@ def test_writing_in_turns(hudi, tmp_path, table_type):
         turns.ours().upsert(rows(range(turn, turn + 4), turn=turn))
         turns.look()
     turns.write(rows([1, 30], turn=8))
-    compacted = [name for name in turns.instants() if name.endswith("001.commit")]
+    compacted = [name for name in turns.instants() if name.endswith(".commit")]
     assert compacted
     turns.ours().delete(rows([4, 5], turn=9))
     turns.look()
@@ -69,26 +74,27 @@ def test_writing_in_turns(hudi, tmp_path, table_type):
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_the_indexes_of_hudi_are_kept_up(hudi, tmp_path, table_type):
+def test_the_indexes_of_hudi_are_kept_up(hudi, tmp_path, table_type, version):
     more = {"hoodie.metadata.index.column.stats.enable": "true", "hoodie.metadata.index.bloom.filter.enable": "true"}
-    turns = Turns(hudi, tmp_path / table_type / "table", table_type, FILES_ALONE | more)
+    turns = Turns(hudi, tmp_path / table_type / "table", table_type, FILES_ALONE | more | version)
     for turn in range(1, 5):
         turns.write(rows(range(turn, turn + 9), turn=2 * turn))
         turns.ours().upsert(rows(range(3, 9), turn=2 * turn + 1))
         named = hoodie.open_table(turns.path).config.metadata_partitions
-        assert sorted(named) == ["bloom_filters", "column_stats", "files"]
+        assert set(named) - {"partition_stats"} == {"bloom_filters", "column_stats", "files"}
+        assert ("partition_stats" in named) == (version["hoodie.write.table.version"] == "9")
         turns.look()
         check(turns.path, keys=False)
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_hudi_goes_on_after_our_compaction(hudi, tmp_path, table_type):
+def test_hudi_goes_on_after_our_compaction(hudi, tmp_path, table_type, version):
     seldom = FILES_ALONE | {"hoodie.metadata.compact.max.delta.commits": "30"}
-    turns = Turns(hudi, tmp_path / table_type / "table", table_type, seldom)
+    turns = Turns(hudi, tmp_path / table_type / "table", table_type, seldom | version)
     turns.write(rows(range(12), turn=1), "insert")
     for turn in range(2, 14):
         turns.ours().upsert(rows(range(turn, turn + 4), turn=turn))
-    assert any(name.endswith("001.commit") for name in turns.instants())
+    assert any(name.endswith(".commit") for name in turns.instants())
     turns.look()
     turns.write(rows(range(3, 8), turn=20))
     turns.write(rows(range(3), turn=21), "delete")
@@ -97,11 +103,13 @@ def test_hudi_goes_on_after_our_compaction(hudi, tmp_path, table_type):
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_hudi_goes_on_with_one_that_we_built(hudi, tmp_path, table_type):
+def test_hudi_goes_on_with_one_that_we_built(hudi, tmp_path, table_type, version):
     path = tmp_path / table_type / "table"
-    Recipe(hudi, path, table_type, {"hoodie.metadata.enable": "false"}).write(rows(range(12), turn=1), "insert")
+    Recipe(hudi, path, table_type, {"hoodie.metadata.enable": "false"} | version).write(
+        rows(range(12), turn=1), "insert"
+    )
     hoodie.open_table(path, options=BY_METADATA).upsert(rows(range(3, 15), turn=2))
-    turns = Turns(hudi, path, table_type, FILES_ALONE)
+    turns = Turns(hudi, path, table_type, FILES_ALONE | version)
     turns.look()
     turns.steps.append("written before")
     first = turns.instants()[0]
@@ -115,8 +123,8 @@ def test_hudi_goes_on_with_one_that_we_built(hudi, tmp_path, table_type):
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_hudi_goes_on_after_our_restore_and_our_archiving(hudi, tmp_path, table_type):
-    turns = Turns(hudi, tmp_path / table_type / "table", table_type, FILES_ALONE)
+def test_hudi_goes_on_after_our_restore_and_our_archiving(hudi, tmp_path, table_type, version):
+    turns = Turns(hudi, tmp_path / table_type / "table", table_type, FILES_ALONE | version)
     turns.write(rows(range(12), turn=1), "insert")
     saved = turns.ours().savepoint()
     turns.ours().upsert(rows(range(4), turn=2))
@@ -128,7 +136,9 @@ def test_hudi_goes_on_after_our_restore_and_our_archiving(hudi, tmp_path, table_
     for turn in range(4, 60):
         hoodie.open_table(turns.path, options=often).upsert(rows([turn % 9], turn=turn))
     turns.look()
-    assert list((turns.path / METADATA_TABLE / ".hoodie" / "archived").glob(".commits*"))
+    assert list((turns.path / METADATA_TABLE / ".hoodie").glob("archived/.commits*")) or list(
+        (turns.path / METADATA_TABLE / ".hoodie").glob("timeline/history/*.parquet")
+    )
     for turn in range(60, 64):
         turns.write(rows(range(5), turn=turn))
     turns.ours().upsert(rows(range(5), turn=64))

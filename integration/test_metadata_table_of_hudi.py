@@ -1,6 +1,6 @@
 """What a metadata table of Apache Hudi says is what the table's own files say, after each thing that Apache Hudi does.
 
-Version 6, all of its partitions. Where it may say nothing, for a moment, the test says so.
+Of versions 6 and 9, all of their partitions. Where it may say nothing, for a moment, the test says so.
 """
 
 from pathlib import Path
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hoodie.model.names import METADATA_TABLE
-from integration.make_goldens import CLEAN, COMPACT, KEEP_ONE, Recipe, rows
+from integration.make_goldens import CLEAN, COMPACT, KEEP_ONE, Recipe, folder_of, rows
 from integration.metadata_tables import check
 
 ALL = {
@@ -30,6 +30,11 @@ OFTEN = {
 CLUSTER = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.commits": "1"}
 
 
+@pytest.fixture(params=["6", "9"])
+def version(request):
+    return {"hoodie.write.table.version": request.param}
+
+
 class Checked(Recipe):
     """Each step is followed by the check."""
 
@@ -39,8 +44,8 @@ class Checked(Recipe):
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_every_action_of_hudi(hudi, tmp_path, table_type):
-    recipe = Checked(hudi, tmp_path / table_type / "table", table_type, ALL | OFTEN)
+def test_every_action_of_hudi(hudi, tmp_path, table_type, version):
+    recipe = Checked(hudi, tmp_path / table_type / "table", table_type, ALL | OFTEN | version)
     recipe.write(rows(range(12), turn=1), "insert")
     recipe.write(rows(range(3, 15), turn=2))
     recipe.write(rows([1, 2], turn=3), "delete")
@@ -62,19 +67,18 @@ def test_every_action_of_hudi(hudi, tmp_path, table_type):
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_writers_of_hudi_that_died(hudi, tmp_path, table_type):
+def test_writers_of_hudi_that_died(hudi, tmp_path, table_type, version):
     """An instant that is completed in the metadata table alone; one that is in neither; a compaction that is pending."""
-    recipe = Checked(hudi, tmp_path / table_type / "table", table_type, ALL | OFTEN)
-    data = recipe.path / ".hoodie"
-    own = recipe.path / METADATA_TABLE / ".hoodie"
+    recipe = Checked(hudi, tmp_path / table_type / "table", table_type, ALL | OFTEN | version)
     recipe.write(rows(range(9), turn=1), "insert")
     recipe.write(rows(range(3, 12), turn=2))
+    data, own = (folder_of(path) for path in (recipe.path, recipe.path / METADATA_TABLE))
 
     def die(*timelines: Path, more: str = "") -> None:
         """The newest write did not get to its end."""
         last = recipe.commits[-1]
         for timeline in timelines:
-            for file in timeline.glob(f"{last}.*commit"):
+            for file in timeline.glob(f"{last}*commit"):
                 file.unlink()
         for file in own.glob(more) if more else ():
             file.unlink()
@@ -84,20 +88,20 @@ def test_writers_of_hudi_that_died(hudi, tmp_path, table_type):
     recipe.write(rows(range(6, 14), turn=3))
     die(data, own)
     recipe.write(rows([1, 20], turn=4))
-    compacted = max(own.glob("*001.commit"))
-    while max(own.glob("*001.commit")) == compacted:
+    compacted = max(own.glob("*.commit"))
+    while max(own.glob("*.commit")) == compacted:
         recipe.write(rows(range(4), turn=5))
-    die(data, own, more=max(own.glob("*001.commit")).name)
+    die(data, own, more=max(own.glob("*.commit")).name)
     recipe.write(rows(range(5), turn=6))
     recipe.write(rows([2], turn=7), "delete")
 
 
-def test_a_table_without_partitions(hudi, tmp_path):
+def test_a_table_without_partitions(hudi, tmp_path, version):
     keygen = {
         "hoodie.datasource.write.partitionpath.field": "",
         "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
     }
-    recipe = Checked(hudi, tmp_path / "plain" / "table", "MERGE_ON_READ", ALL | keygen)
+    recipe = Checked(hudi, tmp_path / "plain" / "table", "MERGE_ON_READ", ALL | keygen | version)
     recipe.write(rows(range(9), turn=1), "insert")
     recipe.write(rows(range(3, 12), turn=2))
     recipe.write(rows([2], turn=3), "delete")

@@ -23,8 +23,8 @@ CLUSTER = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.com
 class IndexTurns(Turns):
     """As `Turns`. After each turn the record index says where each row is, and it was used."""
 
-    def __init__(self, hudi, path, table_type):
-        super().__init__(hudi, path, table_type, more=INDEX)
+    def __init__(self, hudi, path, table_type, version):
+        super().__init__(hudi, path, table_type, more=INDEX | {"hoodie.write.table.version": version})
 
     def create(self):
         self.table = WholeTable(
@@ -34,7 +34,9 @@ class IndexTurns(Turns):
             partition_by="city",
             ordering="ts",
             table_type=self.table_type,
-            options=INDEX,
+            options={
+                key: value for key, value in self.options.items() if key.startswith("hoodie.write.") or key in INDEX
+            },
         )
         return self.table
 
@@ -43,9 +45,10 @@ class IndexTurns(Turns):
         check_index(LocalStorage(self.path))
 
 
+@pytest.mark.parametrize("version", ["6", "9"])
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_rows_are_placed_by_one_record_index_in_turns(hudi, tmp_path, table_type, caplog):
-    turns = IndexTurns(hudi, tmp_path / "trips", table_type)
+def test_rows_are_placed_by_one_record_index_in_turns(hudi, tmp_path, table_type, version, caplog):
+    turns = IndexTurns(hudi, tmp_path / "trips", table_type, version)
     turns.create()
     turns.we_upsert(trips(range(12), fare=1, ts=10))
     turns.hudi_upserts(moved([2, 4, 21], "Bergen", fare=3, ts=30))

@@ -14,6 +14,8 @@ DEFAULTS = {
     "hoodie.write.auto.upgrade": "true",
 }
 """Of Apache Hudi, which the peer's settings turn off."""
+INDEXES = "hoodie.table.metadata.partitions=column_stats,files,partition_stats"
+"""That Apache Hudi makes by default, and we keep up."""
 
 
 @pytest.fixture(params=["COPY_ON_WRITE", "MERGE_ON_READ"])
@@ -43,6 +45,7 @@ def test_a_table_of_ours(hudi, tmp_path, table_type, version):
     turns.hudi_upserts_and_cleans_up(trips([6, 24], fare=5, ts=90))
     turns.we_upsert(trips([26, 27], fare=9, ts=100))
     assert f"hoodie.table.version={version}" in turns.properties()
+    assert INDEXES in turns.properties()
 
 
 def test_a_table_of_hudi(hudi, tmp_path, table_type):
@@ -55,6 +58,7 @@ def test_a_table_of_hudi(hudi, tmp_path, table_type):
     turns.we_compact()
     turns.hudi_upserts_and_cleans_up(trips([4, 22], fare=4, ts=40))
     turns.we_upsert(trips([4, 22, 23], fare=5, ts=50))
+    assert INDEXES in turns.properties()
     assert by_hudi(hudi)(turns.path, View()) == by_rust(turns.path, View())
 
 
@@ -110,3 +114,4 @@ def test_services_of_both(hudi, tmp_path):
     turns.check("our restore")
     turns.hudi_upserts(trips([5, 34], fare=9, ts=24))
     turns.we_upsert(trips([5, 35], fare=10, ts=25))
+    assert INDEXES in turns.properties()

@@ -27,7 +27,7 @@ from hoodie.format.bloom import BloomFilter, parse_bloom
 from hoodie.format.layout import Folder, layout_named
 from hoodie.format.properties import parse_properties_file
 from hoodie.hfile.arrays import as_binary
-from hoodie.metadata.bounds import Bounds
+from hoodie.metadata.bounds import JoinedBounds
 from hoodie.metadata.key_places import RecordIndex, locations_of
 from hoodie.metadata.keys import (
     ALL_PARTITIONS,
@@ -156,7 +156,7 @@ class MetadataTable:
         All are null for a file of which nothing is known. low and high are null, too, where they are not known, and where there are
         only nulls.
         """
-        return self._answer(COLUMN_STATS, lambda: {each.name: self._stats(paths, each) for each in columns})
+        return self._answer(COLUMN_STATS, lambda: self._stats(paths, columns))
 
     def bloom_filters(self, paths: Sequence[str]) -> Mapping[str, BloomFilter] | None:
         """Base file -> its bloom filter, of those that have one."""
@@ -343,17 +343,19 @@ class MetadataTable:
                     _add(found[number], sizes if identifiers[number] == ALL_PARTITIONS else _names_of_files(sizes))
         return [{name: size for name, (size, is_deleted) in each.items() if not is_deleted} for each in found]
 
-    def _stats(self, paths: Sequence[str], column: pa.Field[Any]) -> pa.Table:
-        keys = stats_keys(paths, column.name)
-        texts, bounds = as_binary(keys, "keys"), Bounds(column.type, len(paths))
+    def _stats(self, paths: Sequence[str], columns: pa.Schema) -> dict[str, pa.Table]:
+        """All columns are looked up together: each layer is asked once."""
+        keys = pa.concat_arrays([pa.array([], pa.string()), *(stats_keys(paths, name) for name in columns.names)])
+        found = JoinedBounds([field.type for field in columns], len(paths))
+        texts = as_binary(keys, "keys")
         for rows, layers in self._by_group(COLUMN_STATS, keys):
             for part in every(layers, texts.take(pa.array(rows))):
                 if part.values is None:
-                    bounds.forget(rows[part.rows])
+                    found.forget(rows[part.rows])
                     continue
                 for stats in decode_stats(part.values, part.schema):
-                    bounds.add(rows[part.rows[stats.rows]], stats.columns)
-        return bounds.table()
+                    found.add(rows[part.rows[stats.rows]], stats.columns)
+        return dict(zip(columns.names, found.tables(), strict=True))
 
 
 def _folder(properties: Mapping[str, str], above: str, folder: Folder) -> str:
