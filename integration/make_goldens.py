@@ -255,7 +255,8 @@ def timeline_of(path: Path) -> list[str]:
 
 def completed(path: Path) -> list[str]:
     """The instants of completed commits."""
-    return [name[:17] for name in timeline_of(path) if name[18:] in {"commit", "deltacommit", "replacecommit"}]
+    ends = re.compile(r"(2\d{16})(_\d{17})?\.(commit|deltacommit|replacecommit)")
+    return [found[1] for name in timeline_of(path) if (found := ends.fullmatch(name))]
 
 
 def answers_of(hudi: HudiPeer, path: Path) -> tuple[dict[str, Any], dict[str, Any]]:

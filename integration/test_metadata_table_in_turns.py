@@ -4,7 +4,7 @@ import pytest
 
 import hoodie
 from hoodie.model.names import METADATA_TABLE
-from integration.make_goldens import CLEAN, COMPACT, KEEP_ONE, Recipe, folder_of, rows
+from integration.make_goldens import CLEAN, COMPACT, KEEP_ONE, OWN_DEFAULTS, Recipe, folder_of, rows
 from integration.metadata_tables import check
 from tests.rows import rows_of
 
@@ -143,3 +143,40 @@ def test_hudi_goes_on_after_our_restore_and_our_archiving(hudi, tmp_path, table_
         turns.write(rows(range(5), turn=turn))
     turns.ours().upsert(rows(range(5), turn=64))
     turns.look()
+
+
+def test_indexes_that_we_do_not_keep_up_go_alone_and_hudi_builds_them_anew(hudi, tmp_path, caplog):
+    path, name = tmp_path / "indexed" / "table", "indexed"
+    more = {
+        "hoodie.table.name": name,
+        "hoodie.write.table.version": "9",
+        "hoodie.metadata.enable": "true",
+        "hoodie.metadata.record.index.enable": "true",
+        "hoodie.metadata.record.index.min.filegroup.count": "2",
+        "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    }
+    hudi.write(path, rows(range(12), turn=1), OWN_DEFAULTS | more, mode="overwrite")
+    hudi.sql(f"CREATE TABLE {name} USING hudi LOCATION '{path}'")
+    hudi.sql("set hoodie.metadata.record.index.enable=true")
+    hudi.sql("set hoodie.write.lock.provider=org.apache.hudi.client.transaction.lock.InProcessLockProvider")
+    hudi.sql(f"CREATE INDEX by_name ON {name} (name)")
+    hudi.sql(f"CREATE INDEX by_day ON {name} USING column_stats(ts) OPTIONS(expr='from_unixtime', format='yyyy-MM-dd')")
+    theirs = {"secondary_index_by_name", "expr_index_by_day"}
+    kept = {"files", "column_stats", "partition_stats", "record_index"}
+    assert set(hoodie.open_table(path).config.metadata_partitions) == kept | theirs
+    for turn in (2, 3):
+        caplog.clear()
+        hoodie.open_table(path).upsert(rows(range(3, 9), turn=turn))
+        hoodie.open_table(path).delete(rows([3 + turn], turn=turn).select(["id", "part"]))
+        said = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+        assert len(said) == 1, said
+        assert all(each in said[0] for each in theirs)
+        assert set(hoodie.open_table(path).config.metadata_partitions) == kept
+        hudi.sql(f"REFRESH TABLE {name}")
+        hudi.write(path, rows([turn, 30 + turn], turn=turn + 5), OWN_DEFAULTS | more)
+        assert set(hoodie.open_table(path).config.metadata_partitions) == kept | theirs
+        hudi.sql(f"REFRESH TABLE {name}")
+        for wanted in ("name7", "name3", "name33"):
+            found = hudi.sql(f"SELECT id FROM {name} WHERE name = '{wanted}'").rows
+            there = hoodie.open_table(path).scan(columns=["id"], where=f"name = '{wanted}'")
+            assert found == rows_of(there.to_arrow()), (turn, wanted)

@@ -22,8 +22,11 @@ from tests.metadata_tables import SCHEMA, files, hfile
 from tests.public_tables import public_table
 from tests.rows import rows_of
 
-GOLDEN = ("v6_mdt_cow", "v6_mdt_mor")
-PUBLIC = ("hudi-v6-table-mor", "hudi_comprehensive_types_v6_mor", "trips_logical_types_json_cow_read_v6")
+GOLDEN = ("v6_mdt_cow", "v6_mdt_mor", "v9_mdt_mor")
+PUBLIC = (
+    *("hudi-v6-table-mor", "hudi_comprehensive_types_v6_mor", "trips_logical_types_json_cow_read_v6"),
+    *("hudi-v8-table-mor", "hudi-v9-table-mor", "v9_timebasedkeygen_epochmillis"),
+)
 BY_FOLDERS = {"hoodie.metadata.enable": "false"}
 
 
@@ -145,11 +148,19 @@ def test_bounds_of_columns_take_the_place_of_footers(name, where, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "pattern", ["files/*.hfile", "files/.*.log.2*", "files/.*.log.4*", ".hoodie/hoodie.properties"]
+    ("name", "pattern"),
+    [
+        ("v6_mdt_cow", "files/*.hfile"),
+        ("v6_mdt_cow", "files/.*.log.2*"),
+        ("v6_mdt_cow", "files/.*.log.4*"),
+        ("v6_mdt_cow", ".hoodie/hoodie.properties"),
+        ("v9_mdt_mor", "files/*.hfile"),
+        ("v9_mdt_mor", "files/.*_20261127191403233.log.1*"),
+    ],
 )
 @pytest.mark.parametrize("damage", ["gone", "cut", "garbled"])
-def test_damage_makes_queries_list_and_is_said_once(pattern, damage, tmp_path, caplog):
-    path = golden("v6_mdt_cow", tmp_path)
+def test_damage_makes_queries_list_and_is_said_once(name, pattern, damage, tmp_path, caplog):
+    path = golden(name, tmp_path)
     expected = newest(path)
     (file,) = (path / METADATA_TABLE).glob(pattern)
     data = file.read_bytes()
@@ -166,8 +177,9 @@ def test_damage_makes_queries_list_and_is_said_once(pattern, damage, tmp_path, c
     assert "hoodie doctor" in said
 
 
-def test_a_stale_one_put_back_from_a_copy_is_not_used(tmp_path):
-    path = golden("v6_mdt_cow", tmp_path)
+@pytest.mark.parametrize("name", ["v6_mdt_cow", "v9_mdt_mor"])
+def test_a_stale_one_put_back_from_a_copy_is_not_used(name, tmp_path):
+    path = golden(name, tmp_path)
     shutil.copytree(path / HOODIE, tmp_path / "copy")
     table = hoodie.open_table(path, options=BY_FOLDERS)
     old = table.scan().to_arrow()

@@ -22,6 +22,11 @@ def cut(path, pattern):
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
 
 
+def cut_newest(path, pattern):
+    file = max((path / METADATA_TABLE).glob(pattern))
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
 def lose(path, pattern):
     for file in (path / METADATA_TABLE).glob(pattern):
         file.unlink()
@@ -37,10 +42,10 @@ def go_stale(path):
 
 DAMAGE = {
     "cut base file": lambda path: cut(path, "files/*.hfile"),
-    "cut log": lambda path: cut(path, "files/.*.log.2*"),
+    "cut log": lambda path: cut_newest(path, "files/.*.log.*"),
     "no files": lambda path: lose(path, "files/*"),
     "no properties": lambda path: lose(path, ".hoodie/hoodie.properties"),
-    "lost commit": lambda path: lose(path, ".hoodie/2*.deltacommit"),
+    "lost commit": lambda path: lose(path, ".hoodie/**/2*.deltacommit"),
     "stale": go_stale,
     "not there": lambda path: shutil.rmtree(path / METADATA_TABLE),
 }
@@ -51,7 +56,7 @@ def found(path):
     return {each.kind: each for each in doctor.findings if each.level is Level.DAMAGE}
 
 
-@pytest.mark.parametrize("name", ["v6_mdt_cow", "v6_mdt_mor"])
+@pytest.mark.parametrize("name", ["v6_mdt_cow", "v6_mdt_mor", "v9_mdt_mor"])
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_damage_is_named_and_the_repair_drops_it(name, damage, tmp_path):
     path = copy_golden(name, tmp_path).path
@@ -66,9 +71,13 @@ def test_damage_is_named_and_the_repair_drops_it(name, damage, tmp_path):
     assert rows_of(opened(LocalStorage(str(path)), cache=Cache()).scan().to_arrow()) == expected
 
 
-@pytest.mark.parametrize("name", ["v6_mdt_cow", "v6_mdt_mor", "hudi-v6-table-mor", "hudi_comprehensive_types_v6_mor"])
+RIGHT = ("v6_mdt_cow", "v6_mdt_mor", "v9_mdt_mor")
+PUBLIC = ("hudi-v6-table-mor", "hudi_comprehensive_types_v6_mor", "hudi-v8-table-mor", "hudi-v9-table-mor")
+
+
+@pytest.mark.parametrize("name", [*RIGHT, *PUBLIC])
 def test_one_that_is_right_is_let_alone(name, tmp_path):
-    path = (copy_golden if name.startswith("v6_mdt") else public_table)(name, tmp_path).path
+    path = (copy_golden if name in RIGHT else public_table)(name, tmp_path).path
     assert "metadata-damage" not in found(path)
     assert not opened(LocalStorage(str(path)), cache=Cache()).repair("metadata-table").repairs
 
