@@ -19,7 +19,6 @@ ALL = {
     "hoodie.metadata.index.bloom.filter.file.group.count": "2",
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.metadata.record.index.min.filegroup.count": "2",
-    "hoodie.metadata.index.partition.stats.enable": "true",
     "hoodie.index.type": "BLOOM",
 }
 OFTEN = {
@@ -32,7 +31,8 @@ CLUSTER = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.com
 
 @pytest.fixture(params=["6", "9"])
 def version(request):
-    return {"hoodie.write.table.version": request.param}
+    # With bounds of partitions Apache Hudi 1.2 fails in an overwrite of a part of a table, by a NullPointerException.
+    return {"hoodie.write.table.version": request.param, "hoodie.metadata.index.partition.stats.enable": "false"}
 
 
 class Checked(Recipe):

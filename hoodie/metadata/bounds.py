@@ -81,60 +81,31 @@ class Bounds:
         return pa.table({name: pc.if_else(known, each, pa.scalar(None, each.type)) for name, each in columns.items()})
 
 
-class JoinedBounds:
-    """Records of several columns in so many files, taken oldest first. A row is that of the file, after those of the columns before.
-
-    What was found of a column is put together where no file has two records, which is mostly so.
-    """
+class ColumnBounds:
+    """`Bounds` of several columns in so many files. A row is that of the file, after those of the columns before."""
 
     def __init__(self, kinds: Sequence[pa.DataType], count: int) -> None:
-        self._kinds = kinds
         self._count = count
-        self._found: list[list[tuple[Ints, pa.Table | None]]] = [[] for _ in kinds]
+        self._bounds = [Bounds(kind, count) for kind in kinds]
 
     def forget(self, rows: Ints) -> None:
-        """Nothing is known of these any more."""
-        for number, mine in self._by_column(rows):
-            self._found[number].append((rows[mine] % self._count, None))
+        """As `Bounds.forget` of each column."""
+        for bounds, mine in self._by_column(rows):
+            bounds.forget(rows[mine] % self._count)
 
     def add(self, rows: Ints, stats: pa.Table) -> None:
         """As `Bounds.add` of each column."""
-        for number, mine in self._by_column(rows):
-            part = stats if len(mine) == len(rows) else stats.take(pa.array(mine))
-            self._found[number].append((rows[mine] % self._count, part))
+        for bounds, mine in self._by_column(rows):
+            bounds.add(rows[mine] % self._count, stats.take(pa.array(mine)))
 
     def tables(self) -> list[pa.Table]:
         """As `Bounds.table` of each column."""
-        return [self._of(kind, found) for kind, found in zip(self._kinds, self._found, strict=True)]
+        return [each.table() for each in self._bounds]
 
-    def _by_column(self, rows: Ints) -> Iterator[tuple[int, Ints]]:
+    def _by_column(self, rows: Ints) -> Iterator[tuple[Bounds, Ints]]:
         numbers = rows // max(self._count, 1)
         for number in np.unique(numbers).tolist():
-            yield number, np.flatnonzero(numbers == number)
-
-    def _of(self, kind: pa.DataType, found: list[tuple[Ints, pa.Table | None]]) -> pa.Table:
-        bounds = Bounds(kind, self._count)
-        every = np.concatenate([np.empty(0, np.int64), *(rows for rows, _ in found)])
-        if len(np.unique(every)) == len(every):
-            found = _joined(found)
-        for rows, stats in found:
-            if stats is None:
-                bounds.forget(rows)
-            else:
-                bounds.add(rows, stats)
-        return bounds.table()
-
-
-def _joined(found: list[tuple[Ints, pa.Table | None]]) -> list[tuple[Ints, pa.Table | None]]:
-    """Records of one schema together. None of them is of a file that another one is of."""
-    schemas: dict[pa.Schema, list[tuple[Ints, pa.Table]]] = {}
-    for rows, stats in found:
-        if stats is not None:
-            schemas.setdefault(stats.schema, []).append((rows, stats))
-    return [
-        (np.concatenate([rows for rows, _ in parts]), pa.concat_tables([stats for _, stats in parts]))
-        for parts in schemas.values()
-    ]
+            yield self._bounds[number], np.flatnonzero(numbers == number)
 
 
 def in_type(bounds: Any, kind: pa.DataType, decimals: Any = None) -> Any:

@@ -110,6 +110,23 @@ def every(layers: Sequence[Layer], keys: Any) -> Iterator[Found]:
             yield found
 
 
+def joined(parts: Sequence[Found]) -> Sequence[Found]:
+    """The same with fewer parts, one for each schema, where no key is in two of them; else as they are."""
+    rows = np.concatenate([np.empty(0, np.int64), *(part.rows for part in parts)])
+    if len(np.unique(rows)) < len(rows) or any(part.values is None for part in parts):
+        return parts
+    schemas = dict.fromkeys(part.schema for part in parts)
+    together = ([part for part in parts if part.schema == schema] for schema in schemas)
+    return [
+        Found(
+            np.concatenate([part.rows for part in same]),
+            pa.concat_arrays([part.values for part in same]),
+            same[0].schema,
+        )
+        for same in together
+    ]
+
+
 def all_keys(layers: Sequence[Layer]) -> Any:
     """Every key that there is a record of, once, those that were deleted included."""
     pieces = [batch.column("key") for layer in layers if isinstance(layer, Written) for batch in layer.reader.scan()]

@@ -27,7 +27,7 @@ from hoodie.format.bloom import BloomFilter, parse_bloom
 from hoodie.format.layout import Folder, layout_named
 from hoodie.format.properties import parse_properties_file
 from hoodie.hfile.arrays import as_binary
-from hoodie.metadata.bounds import JoinedBounds
+from hoodie.metadata.bounds import ColumnBounds
 from hoodie.metadata.key_places import RecordIndex, locations_of
 from hoodie.metadata.keys import (
     ALL_PARTITIONS,
@@ -42,7 +42,7 @@ from hoodie.metadata.keys import (
     stats_keys,
 )
 from hoodie.metadata.payload import FileSizes, decode_blooms, decode_files, decode_stats
-from hoodie.metadata.slices import Found, Layer, Written, all_keys, by_group, every, layers_of, newest_of
+from hoodie.metadata.slices import Found, Layer, Written, all_keys, by_group, every, joined, layers_of, newest_of
 from hoodie.metadata.visible import as_seen, unknown_times, why_not
 from hoodie.model.files import FileGroup, FileSlice
 from hoodie.model.instant import InstantTime
@@ -344,18 +344,21 @@ class MetadataTable:
         return [{name: size for name, (size, is_deleted) in each.items() if not is_deleted} for each in found]
 
     def _stats(self, paths: Sequence[str], columns: pa.Schema) -> dict[str, pa.Table]:
-        """All columns are looked up together: each layer is asked once."""
+        """All columns are looked up together, and their records are decoded together where no file has two of a column."""
         keys = pa.concat_arrays([pa.array([], pa.string()), *(stats_keys(paths, name) for name in columns.names)])
-        found = JoinedBounds([field.type for field in columns], len(paths))
-        texts = as_binary(keys, "keys")
-        for rows, layers in self._by_group(COLUMN_STATS, keys):
-            for part in every(layers, texts.take(pa.array(rows))):
-                if part.values is None:
-                    found.forget(rows[part.rows])
-                    continue
-                for stats in decode_stats(part.values, part.schema):
-                    found.add(rows[part.rows[stats.rows]], stats.columns)
-        return dict(zip(columns.names, found.tables(), strict=True))
+        texts, bounds = as_binary(keys, "keys"), ColumnBounds([field.type for field in columns], len(paths))
+        found = [
+            part._replace(rows=rows[part.rows])
+            for rows, layers in self._by_group(COLUMN_STATS, keys)
+            for part in every(layers, texts.take(pa.array(rows)))
+        ]
+        for part in joined(found):
+            if part.values is None:
+                bounds.forget(part.rows)
+                continue
+            for stats in decode_stats(part.values, part.schema):
+                bounds.add(part.rows[stats.rows], stats.columns)
+        return dict(zip(columns.names, bounds.tables(), strict=True))
 
 
 def _folder(properties: Mapping[str, str], above: str, folder: Folder) -> str:
