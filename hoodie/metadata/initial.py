@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import replace
@@ -21,6 +22,7 @@ from hoodie.metadata.partition import KeptPartition, Scope, Shard, TableFiles
 from hoodie.metadata.writer import TOKEN, MetadataWriter, delete_block, write_base
 from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.instant import Instant, InstantTime
+from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.model.names import (
     METADATA_TABLE,
     PARTITION_METADATA,
@@ -52,7 +54,7 @@ def build_files(context: TableContext, *, ignored: Collection[InstantTime] = ())
     timeline = context.active.load()
     if _is_at_work(context, timeline, ignored):
         return False
-    storage, schema = FolderStorage(context.storage, METADATA_TABLE), schema_text("HoodieMetadataRecord")
+    storage, schema = FolderStorage(context.storage, METADATA_TABLE), _record_schema()
     now = datetime.now(UTC)
     comment = [f"Properties saved on {now.isoformat()}", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
     storage.create_new(PROPERTIES, format_properties(_properties(context), comment=comment).encode())
@@ -142,6 +144,13 @@ def _lay_down(
     written = CommitMetadata(WriteOperation.BULK_INSERT, {name: stats} if stats else {}, schema)
     completed = instants.completing(completed)
     active.create(completed, active.encode_commit(completed, written))
+
+
+def _record_schema() -> str:
+    """With the meta columns in front, which are null, as Apache Hudi has it: hudi-rs wants them in all files or in none."""
+    record = json.loads(schema_text("HoodieMetadataRecord"))
+    meta = [{"name": name, "type": ["null", "string"], "doc": "", "default": None} for name in META_COLUMNS]
+    return json.dumps({**record, "fields": [*meta, *record["fields"]]}, separators=(",", ":"))
 
 
 def _properties(context: TableContext) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Who has `hoodie.metadata.enable=true` gets a metadata table, built from a listing when no other instant is pending."""
 
+import json
 from random import Random
 
 import pytest
@@ -11,7 +12,7 @@ from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from tests.effort import long_but
 from tests.memory_tables import Input, batch, opened
 from tests.memory_tables import new_table as made_table
-from tests.metadata_tables import BY_FOLDERS, check_storage, read
+from tests.metadata_tables import BY_FOLDERS, SCHEMA, check_storage, opened_metadata, read
 
 ASKED = {"hoodie.metadata.enable": "true"}
 TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]
@@ -61,6 +62,14 @@ def test_a_new_table_has_one_from_its_first_write_on(table_type, more, new_table
     check_storage(storage)
     table.rollback(table.timeline.latest_commit.time)
     check_storage(storage)
+
+
+def test_its_records_have_the_schema_of_apache_hudi(new_table):
+    """With meta columns: hudi-rs reads no file group in which only some files have them."""
+    storage, clock = new_table(table_type="COPY_ON_WRITE")
+    asking(storage, clock).upsert(rows("1"))
+    written = json.loads(opened_metadata(storage).schema_of("files"))
+    assert [field["name"] for field in written["fields"]] == [field["name"] for field in json.loads(SCHEMA)["fields"]]
 
 
 @pytest.mark.parametrize("table_type", TYPES)
