@@ -15,7 +15,7 @@ def register(to: Commands) -> None:
     added = add_command(
         to,
         "upgrade",
-        "make a table of version 6 one of version 8 or 9; a dry run unless --yes is given",
+        "make a table of version 6 or 8 one of a later version; a dry run unless --yes is given",
         lambda _, t, a: run(t, a.version, really=a.yes),
     )
     added.add_argument("version", metavar="VERSION", type=int, nargs="?", default=9, help="8 or 9 (default: 9)")

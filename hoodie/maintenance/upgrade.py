@@ -23,11 +23,11 @@ class Upgrades(OpenTable):
     def upgrade(
         self, version: int = 9, options: Mapping[str, str] | None = None, *, dry_run: bool = False
     ) -> UpgradeResult:
-        """Make a table of version 6 one of version 8 or 9, which Apache Hudi 1.x makes by default. Nothing else upgrades a table.
+        """Make a table of version 6 one of version 8 or 9, which Apache Hudi 1.x makes by default, or one of 8 one of 9.
 
-        Writes and services that are pending have to end first. A merge-on-read table is compacted in full. The metadata table is
-        dropped. Who has the table open, opens it again: this very object, too. Versions before 1.0 of Apache Hudi cannot read it
-        any more; `downgrade` is the way back.
+        Nothing else upgrades a table. Writes and services that are pending have to end first. From version 6 on a merge-on-read
+        table is compacted in full. The metadata table is dropped. Who has the table open, opens it again: this very object, too.
+        Versions before 1.0 of Apache Hudi cannot read it any more; `downgrade` is the way back.
 
         Args:
             version: 8 or 9.
@@ -36,7 +36,7 @@ class Upgrades(OpenTable):
 
         Raises:
             OptionError: there is no such version, or a table of it cannot merge as this one does.
-            UnsupportedTableError: the table has another version than 6, and not this one.
+            UnsupportedTableError: the table has a later version.
             CommitConflictError: something is pending.
 
         Example:

@@ -11,16 +11,14 @@ import logging
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import UTC, datetime
 
-from hoodie.errors import CommitConflictError, LockError, UnsupportedTableError
+from hoodie.errors import CommitConflictError, UnsupportedTableError
 from hoodie.filegroup.row_copies import drop_row_copies, row_copies_of
 from hoodie.format.downgraded import downgraded_entries, downgraded_file
 from hoodie.format.layout import LAYOUTS, V6, V8
-from hoodie.format.properties import format_properties
 from hoodie.model.enums import Action, CleanPolicy, TableType, TableVersion
 from hoodie.model.instant import InstantTime
-from hoodie.model.names import COMPLETES_AS, HOODIE, PROPERTIES, join
+from hoodie.model.names import COMPLETES_AS, HOODIE, join
 from hoodie.model.service_results import UpgradeResult
 from hoodie.options.compaction import Strategy
 from hoodie.options.table import TableConfig, downgraded_properties, parse_table_config
@@ -28,11 +26,10 @@ from hoodie.options.write import WriteOptions
 from hoodie.services.acts import run_pending, schedule, settle
 from hoodie.services.cleaning import CLEANING
 from hoodie.services.compacting import compact
-from hoodie.services.upgrade import require_rest
+from hoodie.services.upgrade import put_properties, require_rest
 from hoodie.timeline.archive_writer import ArchiveWriter
 from hoodie.timeline.timeline import WRITES, Timeline
 from hoodie.txn.critical import under_lock
-from hoodie.txn.metadata_table import drop_metadata_table
 from hoodie.view.consumers import encode_place, place_path, stored_places
 from hoodie.view.context import Snapshot, TableContext
 
@@ -82,7 +79,7 @@ def downgrade(context: TableContext, options: WriteOptions, version: TableVersio
             _require_no_logs(context, snapshot)
             _move(context, snapshot, properties)
         else:
-            _put_properties(context, properties)
+            put_properties(context, properties, done="downgraded")
     return replace(found, compacted=compacted)
 
 
@@ -112,7 +109,6 @@ def _move(context: TableContext, snapshot: Snapshot, properties: Mapping[str, st
     storage, config = context.storage, context.config
     then = parse_table_config(dict(properties), uri=storage.uri)
     active = {(i.time, i.action) for i in snapshot.timeline}
-    drop_metadata_table(storage, why="which was of the version before")
     # Nobody reads either while the table is of a later version: what is there is of before the upgrade, or of a downgrade that died.
     storage.delete_folder(then.history_folder)
     stale = [info.path for info in storage.list(HOODIE) if not info.is_folder and V6.parse(info.name) is not None]
@@ -126,7 +122,7 @@ def _move(context: TableContext, snapshot: Snapshot, properties: Mapping[str, st
     ]
     storage.each(lambda each: storage.replace(*each), made)
     places = [place for place in stored_places(storage) if place.position is not None]
-    _put_properties(context, properties)
+    put_properties(context, properties, done="downgraded")
     # From here on the table is of the other version. A place that is not moved gives its last commits once more.
     for place in places:
         moved = replace(place, position=_position(snapshot.timeline, place.position or InstantTime("")))
@@ -151,16 +147,6 @@ def _put_archive(context: TableContext, then: TableConfig, active: set[tuple[Ins
         if files:
             writer.add(files, timeline=folder)
     writer.merge()
-
-
-def _put_properties(context: TableContext, properties: Mapping[str, str]) -> None:
-    if not context.lock.is_held():
-        raise LockError(
-            f"the lock of table {context.storage.uri} ended while it was downgraded; it is as it was, run it again"
-        )
-    now = datetime.now(UTC)
-    comment = [f"Updated at {now.isoformat()}", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
-    context.storage.replace(PROPERTIES, format_properties(dict(properties), comment=comment).encode())
 
 
 def _position(timeline: Timeline, position: InstantTime) -> InstantTime:

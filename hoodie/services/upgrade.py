@@ -1,10 +1,11 @@
-"""The upgrade of a table of version 6 to version 8 or 9, on request (Apache Hudi: `UpgradeDowngrade`).
+"""The upgrade of a table of version 6 to version 8 or 9, or of 8 to 9, on request (Apache Hudi: `UpgradeDowngrade`).
 
 First what is pending is ended, and a merge-on-read table is compacted in full: logs of version 6 are named with the instant of their
 slice, logs of later versions with their own. Then, under the table lock, everything of the new timeline is put beside the old one,
 where no reader of version 6 looks. The properties are the one step that counts: before it the table is of version 6, after it of the
 other. What is left of the old timeline goes last, so that who dies on the way leaves files that nobody reads, and the next
-upgrade, or this one again, takes them away. The old archive stays, as Apache Hudi leaves it.
+upgrade, or this one again, takes them away. The old archive stays, as Apache Hudi leaves it. From 8
+to 9 only the properties change.
 """
 
 from __future__ import annotations
@@ -55,33 +56,37 @@ def upgrade(context: TableContext, options: WriteOptions, version: TableVersion,
         if layout.by_completion and not dry_run:
             _sweep(context)
         return UpgradeResult(int(version), int(version), dry_run=dry_run)
-    if context.config.layout is not V6 or not layout.by_completion:
+    if version < context.config.version:
         raise UnsupportedTableError(
-            f"table {context.storage.uri} has version {int(context.config.version)}: only version 6 is upgraded, to 8 or 9"
+            f"table {context.storage.uri} has version {int(context.config.version)}, which is more than {int(version)}: downgrade it"
         )
     properties = upgraded_properties(context.config, layout)
+    moves = layout.number != context.config.layout.number
     compacted = 0
     if not dry_run:
         settle(context, options)
-        if context.config.table_type is TableType.MERGE_ON_READ:
+        if moves and context.config.table_type is TableType.MERGE_ON_READ:
             everything = replace(options.compaction, strategies=(Strategy.UNBOUNDED,), chooses=None)
             done = compact(context, replace(options, compaction=everything), budget_s=None)
             compacted = sum(each.files for each in done)
     with under_lock(context) if not dry_run else nullcontext():
         snapshot = context.snapshot()
         found = UpgradeResult(
-            int(V6.version),
+            int(context.config.version),
             int(version),
-            instants=len(snapshot.timeline),
-            archived=len(snapshot.archived.instants),
-            compacted=sum(1 for each in snapshot.view.latest_slices() if each.logs),
+            instants=len(snapshot.timeline) if moves else 0,
+            archived=len(snapshot.archived.instants) if moves else 0,
+            compacted=sum(1 for each in snapshot.view.latest_slices() if each.logs) if moves else 0,
             dry_run=dry_run,
         )
         if dry_run:
             return found
         require_rest(context, snapshot, done="upgraded")
-        _require_no_logs(context, snapshot)
-        _Upgrade(context, layout, snapshot).put(properties)
+        if moves:
+            _require_no_logs(context, snapshot)
+            _Upgrade(context, layout, snapshot).put(properties)
+        else:
+            put_properties(context, properties, done="upgraded")
     return replace(found, compacted=compacted)
 
 
@@ -92,6 +97,17 @@ def require_rest(context: TableContext, snapshot: Snapshot, *, done: str) -> Non
         raise CommitConflictError(
             f"table {context.storage.uri} was not {done}: {pending[0]} is pending; let it end, or roll it back, and try again"
         )
+
+
+def put_properties(context: TableContext, properties: Mapping[str, str], *, done: str) -> None:
+    """The one step that counts; without the metadata table, which is of the version before. `done`: what was not, for an error."""
+    storage = context.storage
+    drop_metadata_table(storage, why="which was of the version before")
+    if not context.lock.is_held():
+        raise LockError(f"the lock of table {storage.uri} ended while it was {done}; it is as it was, run it again")
+    now = datetime.now(UTC)
+    comment = [f"Updated at {now.isoformat()}", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
+    storage.replace(PROPERTIES, format_properties(dict(properties), comment=comment).encode())
 
 
 def _require_no_logs(context: TableContext, snapshot: Snapshot) -> None:
@@ -119,17 +135,10 @@ class _Upgrade:
         storage, layout = self._storage, self._layout
         folder = layout.folder
         storage.delete_folder(folder)  # of an upgrade that died: nobody reads it while the table is of version 6
-        drop_metadata_table(storage, why="which was of the version before")
         self._put_archive(join(folder, layout.history.default))
         self._put_timeline(folder)
         places = [place for place in stored_places(storage) if place.position is not None]
-        if not self._context.lock.is_held():
-            raise LockError(
-                f"the lock of table {storage.uri} ended while it was upgraded; it is as it was, run it again"
-            )
-        now = datetime.now(UTC)
-        comment = [f"Updated at {now.isoformat()}", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
-        storage.replace(PROPERTIES, format_properties(dict(properties), comment=comment).encode())
+        put_properties(self._context, properties, done="upgraded")
         # From here on the table is of the new version. A place that is not moved gives its last commit once more.
         for place in places:
             moved = replace(place, position=self._position(place.position or InstantTime("")))

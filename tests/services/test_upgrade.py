@@ -129,10 +129,25 @@ def test_what_cannot_be_is_refused():
     table.upgrade(8)
     with pytest.raises(TableChangedError):
         table.upsert(batch([Input("k", "a", 2, 2)]))
-    with pytest.raises(UnsupportedTableError, match="only version 6"):
-        opened(storage, clock).upgrade(9)
-    with pytest.raises(UnsupportedTableError, match="only version 6"):
+    with pytest.raises(UnsupportedTableError, match="downgrade it"):
         opened(storage, clock).upgrade(6)
+
+
+@KINDS
+def test_from_eight_to_nine_only_the_properties_change(kind):
+    storage, clock = lived_in(kind)
+    opened(storage, clock).upgrade(8)
+    table = opened(storage, clock)
+    table.upsert(batch([Input("k", "a", 99, 99)]))
+    rows = states(table)
+    done = table.upgrade(9)
+    assert (done.before, done.after, done.instants) == (8, 9, 0)
+    table = opened(storage, clock)
+    assert int(table.config.version) == 9
+    assert states(table) == rows
+    table.upsert(batch([Input("new", "a", 1, 1)]))
+    table.downgrade(8)
+    assert len(plain(opened(storage, clock).scan(meta_columns=True))) == 1 + len(rows[max(rows)])
 
 
 def test_nothing_is_upgraded_beside_a_write_at_work():
