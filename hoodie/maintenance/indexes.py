@@ -81,8 +81,8 @@ class Indexes(OpenTable):
         table, that is made first, at a moment when no write is at work.
 
         Args:
-            name: a partition of the metadata table: "files", "column_stats", "bloom_filters" or "record_index". The name of an index
-                outside of the table, such as "HBASE", means `rebuild_index`.
+            name: a partition of the metadata table: "files", "column_stats", "bloom_filters", "record_index", or for tables of
+                version 8 or 9 "partition_stats". The name of an index outside of the table, such as "HBASE", means `rebuild_index`.
             options: of the index, such as `hoodie.metadata.index.column.stats.column.list`.
 
         Returns:

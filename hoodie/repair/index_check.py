@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -12,11 +12,15 @@ import pyarrow.compute
 
 from hoodie.errors import CorruptFileError, MissingFileError, OptionError
 from hoodie.format.base_file import read_footer
+from hoodie.hfile.arrays import BINARY
 from hoodie.metadata.column_stats import columns_of, footer_bounds
 from hoodie.metadata.footers import read_footers
+from hoodie.metadata.kept import KEPT
 from hoodie.metadata.key_changes import keys_of_slices
-from hoodie.metadata.keys import COLUMN_STATS, FILES, PARTITIONS, RECORD_INDEX
-from hoodie.metadata.partition import Scope
+from hoodie.metadata.keys import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, partition_keys
+from hoodie.metadata.partition import Scope, Shard
+from hoodie.metadata.partition_stats import PartitionStatsPartition
+from hoodie.metadata.payload import decode_stats
 from hoodie.metadata.record_index import merged_records
 from hoodie.metadata.table import MetadataTable, finished_partitions
 from hoodie.model.files import FileSlice
@@ -41,8 +45,8 @@ def check_index(context: TableContext, name: str) -> IndexCheck:
     """
     context = context.on_storage()
     config = load_config(context.storage)
-    if name not in finished_partitions(config.raw) or name not in PARTITIONS:
-        there = sorted(set(PARTITIONS) & finished_partitions(config.raw))
+    there = sorted({each.name for each in KEPT} & finished_partitions(config.raw))
+    if name not in there:
         raise OptionError(
             f"table {context.storage.uri} has no index {name!r} that can be checked; those are: {', '.join(there) or 'none'}"
         )
@@ -77,6 +81,8 @@ class _Check:
             return IndexCheck(name, len(slices), problems=() if wrong is None else (wrong,))
         if name == RECORD_INDEX:
             return self._keys(table, slices)
+        if name == PARTITION_STATS:
+            return self._partitions(table)
         look = self._stats if name == COLUMN_STATS else self._blooms
         paths = [each.base.path for each in slices if each.base is not None]
         found = [look(table, part) for part in _parts(paths)]
@@ -116,6 +122,22 @@ class _Check:
                 problems.append(f"the filter of {path} is not the one in its footer")
         return IndexCheck(self.name, len(paths), missing, problems=tuple(problems))
 
+    def _partitions(self, table: MetadataTable) -> IndexCheck:
+        """Bounds of a partition may be wider than those of its files, and never narrower."""
+        scope, partition = Scope(self.context, self.config.raw, table.schema_of(FILES)), PartitionStatsPartition()
+        expected = _bounds_by_key(partition.first(scope, {})[1], scope.schema)
+        groups = range(len(table.slices_of(self.name)))
+        stored = _bounds_by_key((partition.merged(scope, table, number) for number in groups), scope.schema)
+        problems = []
+        columns = columns_of(self.context, self.config.raw)
+        for path in self.snapshot.view.partitions():
+            for column, key in zip(columns, partition_keys(path, columns), strict=True):
+                says, does = stored.get(key), expected.get(key)
+                if says is not None and does is not None and _is_narrower(says, does):
+                    problems.append(f"column {column!r} of partition {path!r}: {says}, and its files have {does}")
+        missing = len(expected.keys() - stored.keys())
+        return IndexCheck(self.name, len(expected), missing, problems=tuple(problems[:_SHOWN]))
+
     def _keys(self, table: MetadataTable, slices: Sequence[FileSlice]) -> IndexCheck:
         count, missing, problems = 0, 0, []
         for part in _parts(slices):
@@ -151,6 +173,27 @@ def _contradicts(mine: pa.Table, footer: pa.Table) -> Any:
     for each in (high, *counts):
         found = pc.or_(found, each.combine_chunks().fill_null(False))
     return found
+
+
+def _bounds_by_key(shards: Iterable[Shard], schema: str) -> dict[str, dict[str, Any]]:
+    """Key of a record -> low, high and nulls of it, of those that are not deleted."""
+    found = {}
+    for shard in shards:
+        keys = shard.keys.cast(pa.binary()).cast(pa.string()).to_pylist()
+        for part in decode_stats(shard.values.cast(BINARY), schema):
+            for row, stats in zip(part.rows.tolist(), part.columns.to_pylist(), strict=True):
+                if not stats["deleted"]:
+                    found[keys[row]] = {name: stats[name] for name in ("low", "high", "nulls")}
+    return found
+
+
+def _is_narrower(says: Mapping[str, Any], does: Mapping[str, Any]) -> bool:
+    if any(each["low"] is None or each["high"] is None for each in (says, does)):
+        return False
+    try:
+        return bool(says["low"] > does["low"] or says["high"] < does["high"])
+    except TypeError:
+        return True  # bounds of two types
 
 
 def _parts(items: Sequence[Any]) -> Iterator[Sequence[Any]]:

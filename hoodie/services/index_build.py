@@ -27,7 +27,7 @@ from hoodie.errors import (
 from hoodie.format.index_plans import IndexPlan, decode_index_plan, encode_index_metadata, encode_index_plan
 from hoodie.metadata.initial import build_files, build_partition
 from hoodie.metadata.kept import KEPT
-from hoodie.metadata.keys import FILES
+from hoodie.metadata.keys import COLUMN_STATS, FILES, PARTITION_STATS
 from hoodie.metadata.partition import KeptPartition
 from hoodie.metadata.table import MetadataTable, finished_partitions
 from hoodie.metadata.writer import MetadataWriter
@@ -41,7 +41,7 @@ from hoodie.timeline.timeline import Timeline
 from hoodie.txn.ahead import Patience
 from hoodie.txn.critical import refuse_amid_restore, under_lock
 from hoodie.txn.heartbeat import WRITER, Heartbeat, Life, format_writer, life_of, writers_beside
-from hoodie.txn.metadata_table import announce, drop_metadata_table, drop_partition, look_at_metadata_table
+from hoodie.txn.metadata_table import announce, drop_metadata_table, drop_partitions, look_at_metadata_table
 from hoodie.txn.participants import require_held
 from hoodie.undo.recovery import rollback_failed
 from hoodie.view.context import TableContext, load_config
@@ -137,7 +137,12 @@ def drop_index(context: TableContext, name: str) -> bool:
         end_builds(context, timeline, name, also_of_others=True)
         if name == FILES:
             return drop_metadata_table(context.storage, why="as it was asked to be")
-        return drop_partition(context.storage, name)
+        return drop_partitions(context.storage, *_with_dependents(name))
+
+
+def _with_dependents(name: str) -> tuple[str, ...]:
+    """Bounds of partitions are made of those of files."""
+    return (name, PARTITION_STATS) if name == COLUMN_STATS else (name,)
 
 
 def partition_named(context: TableContext, name: str) -> KeptPartition:
@@ -229,7 +234,7 @@ def _is_whole(context: TableContext, timeline: Timeline, name: str) -> bool:
     problem = MetadataTable.open(context.storage, config, timeline, context.cache).problem_of(name)
     if problem is not None and name != FILES:
         log.warning("index %s of %s is built anew: %s", name, context.storage.uri, problem)
-        drop_partition(context.storage, name)
+        drop_partitions(context.storage, *_with_dependents(name))
     return problem is None
 
 

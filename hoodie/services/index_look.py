@@ -10,7 +10,8 @@ import pyarrow as pa
 from hoodie.errors import HoodieError
 from hoodie.format.bloom import HudiBloomFilter
 from hoodie.metadata.column_stats import columns_of
-from hoodie.metadata.keys import BLOOM_FILTERS, COLUMN_STATS, PARTITIONS
+from hoodie.metadata.kept import KEPT
+from hoodie.metadata.keys import BLOOM_FILTERS, COLUMN_STATS
 from hoodie.metadata.slices import Written
 from hoodie.metadata.table import MetadataTable, finished_partitions
 from hoodie.model.enums import WriteOperation
@@ -40,7 +41,7 @@ def describe_indexes(context: TableContext, options: WriteOptions) -> list[Index
     builds = {name: each for each in pending_builds(context, snapshot.timeline) for name in each.plan.partitions}
     table = MetadataTable.open(context.storage, config, snapshot.timeline, context.cache)
     for name in sorted(finished):
-        if name in PARTITIONS:
+        if name in {each.name for each in KEPT}:
             found.append(_of_partition(context, config, snapshot, table, name))
         else:
             found.append(IndexInfo(name, IndexState.READY, size_bytes=_size(context, name)))

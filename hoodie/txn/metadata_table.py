@@ -103,18 +103,19 @@ def drop_others(storage: Storage, found: MetadataState, kept: Collection[str]) -
     return found
 
 
-def drop_partition(storage: Storage, partition: str) -> bool:
-    """Drop one partition; False where there was none. As `drop_metadata_table` drops all of it, under the table lock."""
+def drop_partitions(storage: Storage, *partitions: str) -> bool:
+    """Drop some partitions; False where there was none. As `drop_metadata_table` drops all of it, under the table lock."""
     properties, left_behind = look_at_metadata_table(storage)
     lists = {key: properties[key].split(",") for key in (_KEYS, f"{_KEYS}.inflight") if properties.get(key)}
-    named = {key: [each for each in names if each != partition] for key, names in lists.items()}
-    folder = next((info for info in left_behind if info.is_folder and info.name == partition != HOODIE), None)
+    named = {key: [each for each in names if each not in partitions] for key, names in lists.items()}
+    folders = [info for info in left_behind if info.is_folder and info.name in partitions and info.name != HOODIE]
     if named != lists:
         _replace_properties(storage, {**properties, **{key: ",".join(names) for key, names in named.items()}})
-    forget_definition(storage, properties, partition)
-    if folder is not None:
-        storage.delete_folder(folder.path)
-    return named != lists or folder is not None
+    for each in partitions:
+        forget_definition(storage, properties, each)
+    for info in folders:
+        storage.delete_folder(info.path)
+    return named != lists or bool(folders)
 
 
 def _replace_properties(storage: Storage, properties: Mapping[str, str]) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hoodie.errors import CommitConflictError, CorruptFileError, OptionError
+from hoodie.errors import CommitConflictError, CorruptFileError, OptionError, UnsupportedTableError
 from hoodie.format.index_plans import IndexPlan, decode_index_plan, encode_index_plan
 from hoodie.metadata.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX
 from hoodie.model.enums import Action, State
@@ -204,6 +204,23 @@ def test_who_dies_while_an_index_is_dropped_leaves_nothing_that_is_believed(name
         there = {info.name for info in storage.list(METADATA_TABLE)}
         assert name not in there
         assert name not in storage.read(PROPERTIES).decode().partition("partitions=")[2]
+
+
+@pytest.mark.parametrize("table_type", BOTH)
+def test_bounds_of_partitions_come_after_those_of_files_and_go_with_them(table_type):
+    storage, clock = new_table(table_type=table_type, more={"hoodie.write.table.version": "9"})
+    another(storage, clock).upsert(rows(12))
+    with pytest.raises(UnsupportedTableError, match="build column_stats first"):
+        another(storage, clock).build_index(PARTITION_STATS)
+    assert indexings(storage) == []
+    another(storage, clock).build_index(COLUMN_STATS)
+    another(storage, clock).build_index(PARTITION_STATS)
+    another(storage, clock).upsert(rows(7, 5))
+    another(storage, clock).delete(keys([Input("k03", "b")]))
+    found = another(storage).index(PARTITION_STATS).check()
+    assert (bool(found), found.checked, found.missing) == (True, 16, 0), found
+    assert another(storage, clock).drop_index(COLUMN_STATS)
+    assert another(storage).config.metadata_partitions == (FILES,)
 
 
 def test_a_dropped_index_of_columns_is_built_anew_with_others():

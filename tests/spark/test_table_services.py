@@ -81,6 +81,18 @@ def test_a_restore_takes_back_what_spark_wrote_and_pulls_say_so(spark, table):
     assert table.doctor().is_healthy
 
 
+def test_indexes_are_built_and_kept_up_by_writes_of_spark(spark, table):
+    assert table.build_index("record_index")
+    spark.range(5, 20).selectExpr("id", "id % 2 part", "9 ts", "8 v").write.format("hoodie").mode("append").save(
+        table.uri
+    )
+    states = {each.name: each.state for each in table.indexes()}
+    assert states["record_index"] == "ready"
+    assert table.index("record_index").check()
+    assert table.drop_index("record_index")
+    assert not table.drop_index("record_index")
+
+
 @pytest.mark.parametrize("service", ["clustering", "compaction"])
 def test_a_plan_of_many_tasks_of_which_one_fails_leaves_the_table_as_it_was_and_is_run_again(table, service):
     """The other tasks have written their files by then."""
