@@ -9,6 +9,7 @@ import pytest
 import hoodie
 from integration.change_queries import EACH_PAIR, KINDS_OF_LOGS, OPTIONS, changes_by_hudi, events, rows
 from integration.hudi_client import HudiPeer, PeerError
+from integration.turns import METADATA_ON
 from integration.views import by_hudi, by_rust, differences, ours
 from tests.change_feed import check_feed
 from tests.effort import soak_but
@@ -67,10 +68,13 @@ def test_apache_hudi_gives_the_events_that_hoodie_gives(
         "hoodie.write.table.version": version,
         "hoodie.table.cdc.supplemental.logging.mode": mode,
     }
+    if in_turns and version == "9":
+        options |= METADATA_ON
     History(hudi, path, options, in_turns=in_turns).run()
+    assert (path / ".hoodie/metadata").exists() == (METADATA_ON.items() <= options.items())
     table = hoodie.open_table(path)
     check_feed(table)
-    assert differences(path, ours, by_hudi(hudi)) == []
+    assert differences(path, ours, by_hudi(hudi, METADATA_ON)) == []
     assert differences(path, ours, by_rust) == []
     begin = None
     for instant in table.timeline.commits:

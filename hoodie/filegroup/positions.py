@@ -1,7 +1,7 @@
 """Positions: which row of its base file each record of a log block is about, as block headers state it from version 8 on.
 
-The n-th record of a block is about the row of the n-th smallest number in the header. Apache Hudi's readers find rows by that, with
-`hoodie.merge.use.record.positions`, if the header names the base file that they read; all others go by keys.
+The n-th record of a block is about the row of the n-th smallest number in the header. Apache Hudi's readers find rows by that if
+the header names the base file that they read (integration/test_positions_with_hudi.py); all others go by keys.
 """
 
 from __future__ import annotations

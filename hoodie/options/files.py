@@ -37,7 +37,7 @@ class FileSettings:
     Tables with a text as ordering column get `avro` all the same: Apache Hudi misreads Parquet blocks of those."""
     record_positions: bool = option("hoodie.write.record.positions", boolean(), True)
     """Merge-on-read tables of versions 8 and 9: log blocks state which rows of the base file their records are about. Apache Hudi's
-    readers use it with `hoodie.merge.use.record.positions=true`."""
+    readers go by that; those of hoodie go by keys."""
     log_block_max_size_bytes: int = option("hoodie.logfile.data.block.max.size", whole(1), 256 * 1024 * 1024)
     """Bytes of a log data block at most."""
 
