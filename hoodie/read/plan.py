@@ -32,8 +32,15 @@ from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.schema import table_schema
 
 
-def plan_read(context: TableContext, options: ReadOptions, *, meta_columns: bool) -> ReadPlan:
-    """The plan of a query on the newest snapshot.
+def pin_snapshot(context: TableContext) -> Snapshot:
+    """The newest snapshot, for plans that are made later."""
+    return by_metadata(context).snapshot()
+
+
+def plan_read(
+    context: TableContext, options: ReadOptions, *, meta_columns: bool, snapshot: Snapshot | None = None
+) -> ReadPlan:
+    """The plan of a query on the newest snapshot, or on one that `pin_snapshot` gave.
 
     Raises:
         InstantNotFoundError: an instant of the query is not on the timeline. OptionError: a column or the filter does
@@ -47,7 +54,7 @@ def plan_read(context: TableContext, options: ReadOptions, *, meta_columns: bool
         found = _plan_on(context, snapshot, options, meta_columns=meta_columns)
         return replace(found, position=_position(snapshot, options), reads_at=_reads_at(snapshot, options))
 
-    return context.ask(plan)
+    return context.ask(plan) if snapshot is None else plan(snapshot)
 
 
 def _plan_on(context: TableContext, snapshot: Snapshot, options: ReadOptions, *, meta_columns: bool) -> ReadPlan:

@@ -20,6 +20,7 @@ from hoodie.keygen.unstored import folder_values, repeated
 from hoodie.model.enums import WriteOperation
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import folder_of
+from hoodie.model.plans import DELETED
 from hoodie.options.table import TableConfig
 from hoodie.options.values import DuplicatePolicy, KeyGeneratorType
 from hoodie.options.write import WriteOptions
@@ -60,9 +61,11 @@ def operation_on(
 
 
 def carries_keys(config: TableConfig, operation: WriteOperation, names: Sequence[str]) -> bool:
-    """Whether rows with these columns bring along the keys that the table generated for them."""
+    """Whether rows with these columns bring along the keys that they are stored with: what a statement makes of stored rows, and
+    rows to which the table gave keys.
+    """
     again = operation in (WriteOperation.UPSERT, WriteOperation.DELETE)
-    return config.generates_keys and again and {RECORD_KEY, PARTITION_PATH} <= set(names)
+    return again and {RECORD_KEY, PARTITION_PATH} <= set(names) and (config.generates_keys or DELETED in names)
 
 
 def key_columns(config: TableConfig) -> list[str]:

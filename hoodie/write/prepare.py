@@ -26,6 +26,7 @@ from hoodie.model.plans import ARRIVAL, DELETED, Chunk, DeleteMarker
 from hoodie.model.tuning import TUNING
 from hoodie.storage.base import Storage
 from hoodie.write.fit import fit
+from hoodie.write.placed import placed_rows
 from hoodie.write.row_memory import RowMemory
 
 
@@ -46,6 +47,8 @@ class Preparation:
     marker: DeleteMarker | None = None
     keys_given: bool = False
     """The batch's meta columns say keys and paths: deletes from a table that has no key columns."""
+    moves: bool = False
+    """The rows are what a statement makes of stored ones (`write/placed.py`); keys are unique in a partition only."""
     chunk_bytes: int = TUNING.chunk_bytes
     keeps_order: bool = False
     """Rows of one key may be in several partitions of the batch, and the later one counts."""
@@ -112,7 +115,10 @@ def prepare_rows(rows: pa.Table, preparation: Preparation) -> pa.Table:
     table = preparation.table_name
     # Keys are made of the table's types: a decimal of another scale, say, would be written differently.
     conformed = fit(_key_rows(rows, preparation) if preparation.delete_all else rows, preparation.schema, table=table)
-    if preparation.keys_given:
+    if preparation.keys_given and DELETED in rows.column_names and not preparation.delete_all:
+        rows, conformed = placed_rows(rows, conformed, preparation.keygen, moves=preparation.moves, table=table)
+        keys, partitions = rows.column(RECORD_KEY), rows.column(PARTITION_PATH)
+    elif preparation.keys_given:
         keys, partitions = _given_keys(rows, conformed, preparation)
     else:
         keys = preparation.keygen.keys(conformed)

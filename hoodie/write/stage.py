@@ -168,7 +168,7 @@ def plan_preparation(
     by_meta = carries_keys(config, operation, batch_schema.names)
     if config.generates_keys and operation is WriteOperation.DELETE:
         require_stored_keys(batch_schema.names, config)
-    else:
+    elif not (by_meta and deletes):
         require = partial(require_columns, batch_schema.names, table=config.name)
         require(config.record_key_fields, what="record key")
         require(config.partition_fields, what="partition", fix=_ADD_TO_DELETE if deletes else ADD_IT)
@@ -179,6 +179,7 @@ def plan_preparation(
         raise OptionError(f"table {config.name!r} is empty: there is nothing to delete")
     schema = reconcile(snapshot.schema, given, table_name=config.name, leave=leave_of(context, rules, options))
     keygen = table_keys(context, snapshot, options)
+    is_global = placement_of(config, rules, options).is_global
     return Preparation(
         schema,
         keygen,
@@ -189,8 +190,9 @@ def plan_preparation(
         sort_by_key=rules.sorts,
         marker=context.rule.delete_marker or options.delete_marker,
         keys_given=by_meta,
+        moves=not is_global,
         chunk_bytes=context.tuning.chunk_bytes,
-        keeps_order=rules.looks_up and placement_of(config, rules, options).is_global,
+        keeps_order=rules.looks_up and is_global,
         folders=folder_values(config, schema),
     )
 

@@ -57,12 +57,12 @@ def enable(spark: SparkSession, aliases: Iterable[str] = ()) -> None:
     import_module("pyspark_hoodie.hook").enable(spark, aliases)
     import_module("pyspark_hoodie.stream_hook").enable(spark)
     import_module("pyspark_hoodie.sql_hook").enable(spark, aliases)
-    import_module("pyspark_hoodie.named_tables").enable(spark)
     import_module("pyspark_hoodie.live_frames").enable(spark)
 
 
 def disable() -> None:
     """Undo `enable`: readers and writers made from now on are Spark's own again."""
+    import_module("pyspark_hoodie.sql_catalog").remove()
     import_module("pyspark_hoodie.hook").disable()
 
 

@@ -14,6 +14,7 @@ from hoodie import errors
 from hoodie.errors import HoodieError
 from hoodie.filegroup.missing_file import missing_file_error
 from hoodie.storage.base import Storage
+from pyspark_hoodie.callbacks import failure_in
 
 _FILE = re.compile(r"[a-z][a-z0-9]*:/\S+?\.parquet")
 _SAYS = ("FILE_NOT_EXIST", "FileNotFoundException", "REFRESH TABLE")
@@ -67,6 +68,9 @@ def _ours(found: Any, text_of: Callable[[Any], str], *, refreshed: bool) -> Any:
     if isinstance(found, StreamingQueryException):
         return found
     text = text_of(found)
+    failure = failure_in(text)
+    if failure is not None:
+        return failure
     return error_of(text, refreshed=refreshed) or _raised(text) or found
 
 

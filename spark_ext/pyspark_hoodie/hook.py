@@ -37,6 +37,8 @@ _PATTERN = re.compile(r"(/\*+)+/?$")
 """Jobs for Apache Hudi before 0.9 name the files of a table as `path/*/*`, one star for each level of folders."""
 
 _formats: set[str] = set()
+tables_by_name: list[Any] = []
+"""The module that knows the session's catalog (`sql_catalog.py`), which `sql_hook.py` gives."""
 _originals: dict[tuple[Any, str], Any] = {}
 """What `disable` puts back: properties and methods of Spark's classes, and functions of its modules."""
 
@@ -126,6 +128,11 @@ def replace_function(module: str, name: str, wrap: Callable[[Any], Any]) -> None
     if (owner, name) not in _originals:
         _originals[owner, name] = getattr(owner, name)
         setattr(owner, name, wrap(getattr(owner, name)))
+
+
+def formats() -> frozenset[str]:
+    """`hoodie` and the aliases."""
+    return frozenset(_formats)
 
 
 def is_ours(name: str) -> bool:
@@ -333,15 +340,29 @@ class _Writing(Remembers):
         target, given = state.target(path)
         dataframe.write(state.source, target, given, state.mode, state.partition_by)
 
-    def saveAsTable(self, name: str, format: str | None = None, *args: Any, **options: Any) -> None:
-        if format is not None:
+    def saveAsTable(
+        self, name: str, format: str | None = None, mode: str | None = None, partitionBy: Any = None, **options: Any
+    ) -> None:
+        state, catalog = self._hoodie, tables_by_name[0]
+        spark = state.source.sparkSession
+        if format is None and state.format is None:
+            stored = catalog.provider_of(spark, name)
+            if stored is not None:
+                self.format(stored)
+        elif format is not None:
             self.format(format)
-        if self._hoodie.is_ours:
-            raise OptionError(no_catalog_table(f"saveAsTable({name!r})"))
-        super().saveAsTable(name, format, *args, **options)  # type: ignore[misc]
+        if state.is_ours or catalog.is_ours(state.format):
+            if state.layout is not None:
+                raise OptionError(f"{state.layout} has no meaning for a table of format {FORMAT!r}: leave it out")
+            if not catalog.prepare(spark, f"using {state.format}"):
+                raise OptionError(no_catalog_table(f"saveAsTable({name!r})"))
+            state.add(options)
+        with catalog.creating(name, dict(state.options.values())):
+            super().saveAsTable(name, None, mode, partitionBy, **options)  # type: ignore[misc]
 
     def insertInto(self, tableName: str, *args: Any, **options: Any) -> None:
-        if self._hoodie.is_ours:
+        catalog = tables_by_name[0]
+        if not catalog.prepare(self._hoodie.source.sparkSession, tableName) and self._hoodie.is_ours:
             raise OptionError(
                 f"insertInto({tableName!r}) writes to catalog tables, and there are none of format {FORMAT!r}: "
                 'use mode("append") and save(path)'

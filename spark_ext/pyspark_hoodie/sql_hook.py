@@ -1,13 +1,14 @@
-"""`enable` for SQL and catalog tables: what Spark does not let a format written in Python do is said in one sentence.
+"""`enable` for SQL and tables by name: before a statement runs that may name a table of ours, Spark gets the catalog that knows it.
 
-Statements go to Spark as they were written. Only those that would make a table which Spark cannot read back are stopped; of
-others it is said after they failed what to do instead.
+Statements go to Spark as they were written. A client of Connect cannot have such a catalog: there those that would make a table
+which Spark cannot read back are stopped, and of others it is said after they failed what to do instead.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
@@ -16,10 +17,10 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from hoodie.errors import OptionError
+from hoodie.errors import HoodieError, OptionError
 from hoodie.model.meta_fields import COMMIT_TIME
 from hoodie.model.names import name_of, parse_base_file
-from pyspark_hoodie import hook, named_tables
+from pyspark_hoodie import hook, sql_catalog
 
 _NO_CODE = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _TABLE = re.compile(r"\s*(?:create|replace)\s(?:[\w\s]*\s)?table\s.*?\busing\s+`?([\w.]+)", re.IGNORECASE | re.DOTALL)
@@ -43,12 +44,15 @@ _CHANGES = re.compile(r"\bhudi_table_changes\s*\(", re.IGNORECASE)
 
 def enable(spark: SparkSession, aliases: Iterable[str] = ()) -> None:
     """After `hook.enable`, which keeps what it replaces; `hook.disable` undoes it, but for names that SQL has learnt."""
+    hook.tables_by_name[:] = [sql_catalog]
     hook.replace_method(type(spark), "sql", _with_sentences)
     frame = type(spark.range(0))
-    hook.replace_method(frame, "writeTo", _not_to_a_catalog)
+    hook.replace_method(frame, "writeTo", _to_name)
     if hasattr(frame, "mergeInto"):  # of Spark 4
-        hook.replace_method(frame, "mergeInto", _not_into_a_view)
-    hook.replace_method(type(spark.catalog), "createTable", _not_in_a_catalog)
+        hook.replace_method(frame, "mergeInto", _into_name)
+    hook.replace_method(type(spark.catalog), "createTable", _in_catalog)
+    hook.replace_method(type(spark), "table", _by_name)
+    hook.replace_method(type(spark.read), "table", _by_name)
     _teach_sql(spark, [aliases] if isinstance(aliases, str) else aliases)
 
 
@@ -67,11 +71,11 @@ def _code(query: str) -> str:
     return _NO_CODE.sub(lambda found: "''" if found[1] else " ", query)
 
 
-def refused(query: str) -> str | None:
+def refused(query: str, *, has_catalog: bool) -> str | None:
     """Why a statement must not run: it would make a catalog table that Spark cannot read, or a view on 3.5."""
     code = _code(query)
     table = _TABLE.match(code)
-    if table and hook.is_ours(table[1]):
+    if table and hook.is_ours(table[1]) and not has_catalog:
         return hook.no_catalog_table("this statement")
     directory = _DIRECTORY.match(code)
     if directory and hook.is_ours(directory[1]):
@@ -115,7 +119,9 @@ def _changes_a_view(spark: SparkSession, query: str) -> str | None:
     )
 
 
-def _is_view_of_ours(spark: SparkSession, name: str) -> bool:
+def _is_view_of_ours(spark: Any, name: str) -> bool:
+    if hasattr(spark, "_jsparkSession") and not _is_view(spark, name):
+        return False
     try:
         frame = spark.table(name)
         if COMMIT_TIME in frame.columns:
@@ -125,20 +131,27 @@ def _is_view_of_ours(spark: SparkSession, name: str) -> bool:
         return False  # Spark will say what is wrong with it
 
 
+def _is_view(spark: Any, name: str) -> bool:
+    """Whether it is a temporary view."""
+    plain = name.strip("`")
+    return bool(spark._jsparkSession.sessionState().catalog().getTempView(plain).isDefined())
+
+
 def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(sql)
     def call(self: SparkSession, sqlQuery: str, *args: Any, **kwargs: Any) -> Any:
-        refusal = refused(sqlQuery) or _changes_a_view(self, sqlQuery)
+        code = _code(sqlQuery)
+        has_catalog = sql_catalog.prepare(self, code)
+        refusal = refused(sqlQuery, has_catalog=has_catalog) or _changes_a_view(self, sqlQuery)
         if refusal is not None:
             raise OptionError(refusal)
-        view = _VIEW.match(_code(sqlQuery))
+        view = _VIEW.match(code)
         if view and hook.is_ours(view[1]):
             hook.tell_spark(self)
         try:
-            if not named_tables.can_have(self):
-                return sql(self, sqlQuery, *args, **kwargs)
-            with named_tables.at_hand(self, named_tables.named_in(self, sqlQuery)):
-                return sql(self, sqlQuery, *args, **kwargs)
+            return sql(self, sqlQuery, *args, **kwargs)
+        except HoodieError:
+            raise
         except Exception as error:
             refusal = instead(sqlQuery)
             if refusal is None:
@@ -148,13 +161,33 @@ def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _not_to_a_catalog(write_to: Callable[..., Any]) -> Callable[..., Any]:
+def _by_name(table: Callable[..., Any]) -> Callable[..., Any]:
+    """Of a session, or of a reader."""
+
+    @wraps(table)
+    def call(self: Any, tableName: str) -> Any:
+        state = getattr(self, "_hoodie", None)
+        session = self if hasattr(self, "table") and hasattr(self, "sql") else getattr(state, "source", None)
+        if session is None or not sql_catalog.prepare(session, tableName):
+            refusal = hook.no_direct_name(tableName)
+            if refusal is not None:
+                raise OptionError(refusal)
+        return table(self, tableName)
+
+    return call
+
+
+def _to_name(write_to: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(write_to)
     def call(self: Any, table: str) -> Any:
-        refusal = hook.no_direct_name(table) or hook.no_view_changes(self.sparkSession, table, "writeTo", "insert(df)")
+        refusal = hook.no_view_changes(self.sparkSession, table, "writeTo", "insert(df)")
+        if not sql_catalog.prepare(self.sparkSession, table):
+            refusal = refusal or hook.no_direct_name(table)
         if refusal is not None:
             raise OptionError(refusal)
-        return hook.remembering(_WritingTo, write_to(self, table), self)
+        writer = hook.remembering(_WritingTo, write_to(self, table), self)
+        writer._name = table
+        return writer
 
     return call
 
@@ -162,15 +195,43 @@ def _not_to_a_catalog(write_to: Callable[..., Any]) -> Callable[..., Any]:
 class _WritingTo:
     """In front of Spark's DataFrameWriterV2."""
 
+    _hoodie: Any
+    _name: str
+
+    def option(self, key: str, value: Any) -> Any:
+        self._hoodie.add({key: value})
+        return super().option(key, value)  # type: ignore[misc]
+
+    def options(self, **options: Any) -> Any:
+        self._hoodie.add(options)
+        return super().options(**options)  # type: ignore[misc]
+
+    def create(self) -> None:
+        with self._creating():
+            super().create()  # type: ignore[misc]
+
+    def replace(self) -> None:
+        with self._creating():
+            super().replace()  # type: ignore[misc]
+
+    def createOrReplace(self) -> None:
+        with self._creating():
+            super().createOrReplace()  # type: ignore[misc]
+
+    def _creating(self) -> AbstractContextManager[None]:
+        return sql_catalog.creating(self._name, dict(self._hoodie.options.values()))
+
     def using(self, provider: str) -> Any:
-        if hook.is_ours(provider):
+        session = self._hoodie.source.sparkSession
+        if hook.is_ours(provider) and not sql_catalog.prepare(session, f"using {provider}"):
             raise OptionError(hook.no_catalog_table("writeTo"))
         return super().using(provider)  # type: ignore[misc]
 
 
-def _not_into_a_view(merge_into: Callable[..., Any]) -> Callable[..., Any]:
+def _into_name(merge_into: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(merge_into)
     def call(self: Any, table: str, condition: Any) -> Any:
+        sql_catalog.prepare(self.sparkSession, table)
         refusal = hook.no_view_changes(self.sparkSession, table, "mergeInto", _VERBS["merge"])
         if refusal is not None:
             raise OptionError(refusal)
@@ -179,11 +240,13 @@ def _not_into_a_view(merge_into: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _not_in_a_catalog(create_table: Callable[..., Any]) -> Callable[..., Any]:
+def _in_catalog(create_table: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(create_table)
     def call(self: Any, tableName: str, path: Any = None, source: Any = None, *args: Any, **kwargs: Any) -> Any:
         if source is not None and hook.is_ours(source):
-            raise OptionError(hook.no_catalog_table(f"createTable({tableName!r})"))
+            session = getattr(self, "_sparkSession", None)
+            if session is None or not sql_catalog.prepare(session, f"using {source}"):
+                raise OptionError(hook.no_catalog_table(f"createTable({tableName!r})"))
         return create_table(self, tableName, path, source, *args, **kwargs)
 
     return call

@@ -204,11 +204,6 @@ ERRORS = {
         OptionError,
         "bucketBy has no meaning",
     ),
-    "a catalog table": (
-        lambda df, p: df.write.format("hoodie").saveAsTable("tab"),
-        OptionError,
-        "CREATE TEMPORARY VIEW",
-    ),
     "a delete where no table is": (
         lambda df, p: (
             df.write.format("hoodie")

@@ -226,3 +226,24 @@ def test_views_and_sql(spark, told):
     load(spark, path).createOrReplaceTempView("smoke")
     assert spark.sql("select count(*), sum(qty) from smoke where part = 'a'").first()[:] == (4, 15)
     spark.catalog.dropTempView("smoke")
+
+
+@pytest.mark.parametrize("table_type", ["cow", "mor"])
+def test_tables_by_name(spark, table_type):
+    pyspark_hoodie.enable(spark)
+    try:
+        properties = f"type = '{table_type}', primaryKey = 'id', preCombineField = 'ts'"
+        columns = "id int, v string, ts bigint, p string"
+        spark.sql(f"create table named ({columns}) using hudi partitioned by (p) tblproperties ({properties})")
+        spark.sql("insert into named values (1, 'a', 1, 'x'), (2, 'b', 1, 'x'), (3, 'c', 1, 'y')")
+        spark.sql(
+            "merge into named t using (select 1 id, 'one' v union all select 2, 'two' union all select 9, 'nine') s on t.id = s.id "
+            "when matched and t.id = 1 then delete when matched then update set v = concat(t.v, s.v), p = 'z' "
+            "when not matched then insert (id, v, ts, p) values (s.id, s.v, 1, 'x')"
+        )
+        spark.sql("update named set v = 'up' where id = 3")
+        rows = spark.sql("select id, v, p from named order by id").collect()
+        assert [tuple(row) for row in rows] == [(2, "btwo", "z"), (3, "up", "y"), (9, "nine", "x")]
+    finally:
+        spark.sql("drop table if exists named")
+        pyspark_hoodie.disable()

@@ -3,6 +3,7 @@
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
+from pyspark.sql import functions as F
 
 import hoodie
 import pyspark_hoodie
@@ -75,40 +76,6 @@ def test_a_view_using_the_format_is_explained_on_3_5(sql, path):
         sql.sql(f"create or replace temporary view v using hoodie options (path '{path}')")
 
 
-CATALOG = {
-    "location": "create table t using hoodie location '{path}'",
-    "tblproperties": "create table if not exists t (id string) using hudi tblproperties (primaryKey = 'id')",
-    "select": "create table t using `hoodie` as select 1 as id",
-    "replace": "create or replace table t using hudi as select 1 as id",
-    "external": "CREATE EXTERNAL TABLE t\n  USING Hoodie OPTIONS (path '{path}')",
-    "comment": "/* one */ create table t -- two\n using hoodie",
-}
-
-
-@pytest.mark.parametrize("case", CATALOG)
-def test_catalog_tables_are_refused_before_they_are_made(sql, path, case):
-    with pytest.raises(OptionError, match="would make a catalog table"):
-        sql.sql(CATALOG[case].format(path=path))
-    assert not sql.catalog.tableExists("t")
-
-
-WRITERS = {
-    "saveAsTable": lambda df: df.write.format("hoodie").saveAsTable("t"),
-    "saveAsTable with a path": lambda df: df.write.option("path", "/nowhere").saveAsTable(
-        "t", format="hudi", mode="append"
-    ),
-    "insertInto": lambda df: df.write.format("hoodie").insertInto("t"),
-    "writeTo": lambda df: df.writeTo("t").using("hoodie").create(),
-    "createTable": lambda df: df.sparkSession.catalog.createTable("t", path="/nowhere", source="hoodie"),
-}
-
-
-@pytest.mark.parametrize("case", WRITERS)
-def test_writers_of_catalog_tables_are_refused(sql, df, case):
-    with pytest.raises(OptionError, match=r"catalog tables?\b.*path"):
-        WRITERS[case](df)
-
-
 def test_other_formats_keep_their_tables(sql, df):
     df.write.format("parquet").mode("overwrite").saveAsTable("plain")
     df.write.insertInto("plain")
@@ -121,8 +88,6 @@ def test_other_formats_keep_their_tables(sql, df):
 
 
 INSTEAD = {
-    "path": ("select * from hoodie.`{path}`", "createOrReplaceTempView"),
-    "alias": ("select * from `hudi`.`{path}`", "createOrReplaceTempView"),
     "directory": ("insert overwrite directory '{path}' using hoodie select 1", r"mode\('overwrite'\)\.save\(path\)"),
     "changes": ("select * from hudi_table_changes('{path}', 'latest_state', 'earliest')", r"HoodieTable\.for_path"),
 }
@@ -177,11 +142,67 @@ def test_methods_that_change_rows_of_a_view_are_one_sentence_that_names_the_meth
         call(df, "native")
 
 
-@pytest.mark.parametrize("way", ["table", "reader", "writeTo"])
-def test_a_path_as_a_name_gets_a_sentence(sql, df, path, way):
-    ways = {"table": sql.table, "reader": sql.read.table, "writeTo": df.writeTo}
-    with pytest.raises(OptionError, match="createOrReplaceTempView"):
-        ways[way](f"hoodie.`{path}`")
+WAYS = {
+    "table": lambda spark, name: spark.table(name),
+    "reader": lambda spark, name: spark.read.table(name),
+    "sql": lambda spark, name: spark.sql(f"select * from {name}"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("form", ["hoodie", "hudi", "`org.apache.hudi`"])
+def test_a_path_as_a_name(sql, df, path, way, form):
+    found = WAYS[way](sql, f"{form}.`{path}`")
+    df.withColumn("qty", df.qty + 10).writeTo(f"hoodie.`{path}`").append()
+    assert found.columns == ["id", "qty", "ts", "part"], "partition columns are the last ones"
+    assert sorted(row[1] for row in found.collect()) == [1, 2], "the snapshot is that of the call"
+    assert WAYS[way](sql, f"{form}.`{path}`").selectExpr("sum(qty)", "min(_hoodie_record_key)").collect() == [(23, "k")]
+
+
+SAVED = {
+    "errorifexists": lambda df: df.write.saveAsTable("saved", format="hoodie", partitionBy="part", **options_of()),
+    "append": lambda df: df.write.mode("append").saveAsTable("saved"),
+    "ignore": lambda df: df.write.format("hoodie").mode("ignore").saveAsTable("saved"),
+    "insertInto": lambda df: df.select("id", "qty", "ts", "part").write.insertInto("saved"),
+    "overwritePartitions": lambda df: (
+        df.where("part = 'a'").withColumn("qty", df.qty + 5).writeTo("saved").overwritePartitions()
+    ),
+    "overwrite": lambda df: (
+        df.limit(1).write.format("hoodie").options(**options_of()).mode("overwrite").saveAsTable("saved")
+    ),
+}
+SUMS = {"errorifexists": 3, "append": 3, "ignore": 3, "insertInto": 3, "overwritePartitions": 8, "overwrite": 1}
+
+
+def test_tables_that_dataframes_make_by_name(sql, df):
+    try:
+        for case, save in SAVED.items():
+            save(df)
+            assert total(sql, "saved") == SUMS[case], case
+        with pytest.raises(PySparkException, match="already exists"):
+            df.write.format("hoodie").saveAsTable("saved")
+    finally:
+        sql.sql("drop table if exists saved")
+
+
+def test_an_existing_table_gets_a_name_by_its_location(sql, path):
+    sql.sql(f"create table named using hudi location '{path}'")
+    try:
+        sql.sql("update named set qty = 7, ts = 2 where id = 'k'")
+        assert hoodie.open_table(path).scan(["qty"], "id = 'k'").to_arrow()["qty"].to_pylist() == [7]
+    finally:
+        sql.sql("drop table named")
+    assert hoodie.is_table(path)
+    with pytest.raises(OptionError, match="is partitioned by part"):
+        sql.sql(f"create table named (id string, part string) using hudi partitioned by (id) location '{path}'")
+
+
+@pytest.mark.skipif(SPARK < (4, 0), reason="Spark 3.5 has none")
+def test_merge_into_by_a_dataframe(sql, df, path):
+    given = df.limit(1).selectExpr("id as key", "9 as n", "3L as moment")
+    change = given.mergeInto(f"hoodie.`{path}`", F.expr("key = id")).whenMatched()
+    change.update({"qty": F.col("n"), "ts": F.col("moment")}).merge()
+    assert total(sql, f"hoodie.`{path}`") == 11
 
 
 def test_sql_that_changes_rows_of_others_is_left_to_spark(sql, path, tmp_path):
@@ -209,6 +230,8 @@ def test_sql_of_other_engines_is_sparks_own_refusal_and_changes_nothing(sql, pat
 
 
 def test_spark_itself_is_asked_again_after_disable(spark, path):
+    pyspark_hoodie.enable(spark)
+    assert spark.sql(f"select * from hoodie.`{path}`").count() == 2
     pyspark_hoodie.disable()
     with pytest.raises(PySparkException):
         spark.sql(f"select * from hoodie.`{path}`")

@@ -1,0 +1,188 @@
+/* The session's catalog, with our tables among the others.
+ *
+ * Entries are kept where Spark keeps them. Python makes and opens the tables.
+ */
+package hoodie_spark;
+
+import java.lang.reflect.Method;
+import java.util.*;
+import java.util.function.Function;
+import org.apache.spark.api.python.PythonUtils;
+import org.apache.spark.sql.catalyst.TableIdentifier;
+import org.apache.spark.sql.catalyst.analysis.*;
+import org.apache.spark.sql.catalyst.catalog.*;
+import org.apache.spark.sql.connector.catalog.*;
+import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.types.*;
+import org.apache.spark.sql.classic.SparkSession;
+
+public class HoodieCatalog extends DelegatingCatalogExtension {
+  private static volatile Function python;
+  private static volatile Set formats = new HashSet();
+
+  /* Who answers for the catalog, and the names of our format. */
+  public static void connect(Function function, List names) {
+    python = function;
+    formats = new HashSet(names);
+  }
+
+  private static boolean isOurs(Object provider) {
+    return provider != null && formats.contains(provider.toString().toLowerCase(Locale.ROOT));
+  }
+
+  private static Object ask(Object[] question) { return python.apply(question); }
+
+  private static SessionCatalog entries() { return SparkSession.active().sessionState().catalog(); }
+
+  private static TableIdentifier named(Identifier ident) {
+    String database = ident.namespace().length == 1 ? ident.namespace()[0] : entries().getCurrentDatabase();
+    return new TableIdentifier(ident.name(), scala.Option.apply(database));
+  }
+
+  /* hoodie.`path` */
+  private static boolean isPath(Identifier ident) {
+    return ident.namespace().length == 1 && isOurs(ident.namespace()[0]) && ident.name().indexOf('/') >= 0;
+  }
+
+  /* The entry of a table of ours; null for everything else. */
+  private static CatalogTable entry(Identifier ident) {
+    if (ident.namespace().length > 1) return null;
+    try {
+      CatalogTable found = entries().getTableMetadata(named(ident));
+      return found.provider().isDefined() && isOurs(found.provider().get()) ? found : null;
+    } catch (Exception missing) {
+      return null;
+    }
+  }
+
+  private Table opened(Identifier ident, Object moment) throws NoSuchTableException {
+    if (isPath(ident)) {
+      Object table = ask(new Object[] {"open path", SparkSession.active(), ident.name(), moment});
+      if (table == null) throw new NoSuchTableException(ident);
+      return (Table) table;
+    }
+    CatalogTable entry = entry(ident);
+    return entry == null ? null : (Table) ask(new Object[] {"open", SparkSession.active(), facts(entry), moment});
+  }
+
+  /* What Python wants to know of an entry. */
+  private static Map facts(CatalogTable entry) {
+    HashMap found = new HashMap();
+    found.put("name", entry.identifier().unquotedString());
+    found.put("provider", entry.provider().get());
+    found.put("path", CatalogUtils.URIToString((java.net.URI) entry.storage().locationUri().get()));
+    found.put("managed", Boolean.valueOf(entry.tableType().name().equals("MANAGED")));
+    found.put("schema", entry.schema().json());
+    found.put("comment", entry.comment().isDefined() ? entry.comment().get() : null);
+    found.put("properties", plain(entry.properties()));
+    found.put("storage", plain(entry.storage().properties()));
+    return found;
+  }
+
+  private static Map plain(scala.collection.Map given) {
+    HashMap found = new HashMap();
+    for (scala.collection.Iterator each = given.iterator(); each.hasNext();) {
+      scala.Tuple2 pair = (scala.Tuple2) each.next();
+      found.put(pair._1(), pair._2());
+    }
+    return found;
+  }
+
+  public Table loadTable(Identifier ident) throws NoSuchTableException {
+    Table table = opened(ident, null);
+    return table == null ? super.loadTable(ident) : table;
+  }
+
+  public Table loadTable(Identifier ident, long timestamp) throws NoSuchTableException {
+    Table table = opened(ident, Long.valueOf(timestamp));
+    return table == null ? super.loadTable(ident, timestamp) : table;
+  }
+
+  public Table loadTable(Identifier ident, String version) throws NoSuchTableException {
+    Table table = opened(ident, version);
+    return table == null ? super.loadTable(ident, version) : table;
+  }
+
+  public boolean tableExists(Identifier ident) {
+    return isPath(ident) ? ask(new Object[] {"exists", SparkSession.active(), ident.name()}) != null : super.tableExists(ident);
+  }
+
+  public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    if (!isOurs(properties.get("provider"))) return super.createTable(ident, columns, partitions, properties);
+    return created(ident, CatalogV2Util.v2ColumnsToStructType(columns), partitions, properties);
+  }
+
+  public Table createTable(Identifier ident, StructType schema, Transform[] partitions, Map properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    if (!isOurs(properties.get("provider"))) return super.createTable(ident, schema, partitions, properties);
+    return created(ident, schema, partitions, properties);
+  }
+
+  private Table created(Identifier ident, StructType schema, Transform[] partitions, Map properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    if (tableExists(ident)) throw new TableAlreadyExistsException(ident);
+    ArrayList by = new ArrayList();
+    for (int i = 0; i < partitions.length; i++) by.add(partitions[i].describe());
+    TableIdentifier name = named(ident);
+    String location = (String) properties.get("location");
+    if (location == null) location = entries().defaultTablePath(name).toString();
+    ask(new Object[] {"create", SparkSession.active(), name.table(), name.database().get(), location, schema.json(), by, new HashMap(properties)});
+    // A query's rows come in the order of its own columns.
+    Map made = facts(entry(ident));
+    made.put("order", new ArrayList(Arrays.asList(schema.fieldNames())));
+    return (Table) ask(new Object[] {"open", SparkSession.active(), made, null});
+  }
+
+  public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
+    CatalogTable entry = entry(ident);
+    if (entry == null) return super.alterTable(ident, changes);
+    ask(new Object[] {"alter", SparkSession.active(), facts(entry), Arrays.asList(changes)});
+    return loadTable(ident);
+  }
+
+  /* Keep an entry for a table. */
+  public static void register(
+      String table, String database, String provider, String location, boolean managed, String schema, List partitions,
+      Map properties, String comment) throws Exception {
+    HashMap storage = new HashMap();
+    storage.put(Integer.valueOf(0), scala.Option.apply(CatalogUtils.stringToURI(location)));
+    HashMap given = new HashMap();
+    given.put(Integer.valueOf(0), new TableIdentifier(table, scala.Option.apply(database)));
+    given.put(Integer.valueOf(1), managed ? CatalogTableType.MANAGED() : CatalogTableType.EXTERNAL());
+    given.put(Integer.valueOf(2), with(CatalogStorageFormat.empty(), "copy", storage));
+    given.put(Integer.valueOf(3), DataType.fromJson(schema));
+    given.put(Integer.valueOf(4), scala.Option.apply(provider));
+    given.put(Integer.valueOf(5), PythonUtils.toSeq(new ArrayList(partitions)));
+    given.put(Integer.valueOf(11), PythonUtils.toScalaMap(properties));
+    given.put(Integer.valueOf(14), scala.Option.apply(comment));
+    Object companion = Class.forName("org.apache.spark.sql.catalyst.catalog.CatalogTable$").getField("MODULE$").get(null);
+    entries().createTable((CatalogTable) with(companion, "apply", given), false, false);
+  }
+
+  /* Change the columns or the properties of an entry. */
+  public static void alter(CatalogTable entry, String schema, Map properties) throws Exception {
+    HashMap given = new HashMap();
+    given.put(Integer.valueOf(11), PythonUtils.toScalaMap(properties));
+    if (schema != null) {
+      given.put(Integer.valueOf(3), DataType.fromJson(schema));
+      entries().alterTableDataSchema(entry.identifier(), (StructType) DataType.fromJson(schema));
+    }
+    entries().alterTable((CatalogTable) with(entry, "copy", given));
+  }
+
+  /* Call a method of a case class with some of its arguments; of the others it says the defaults. Their number differs by version. */
+  private static Object with(Object owner, String name, Map given) throws Exception {
+    Method[] methods = owner.getClass().getMethods();
+    Method found = null;
+    for (int i = 0; i < methods.length; i++)
+      if (methods[i].getName().equals(name) && (found == null || methods[i].getParameterCount() > found.getParameterCount()))
+        found = methods[i];
+    Object[] arguments = new Object[found.getParameterCount()];
+    for (int i = 0; i < arguments.length; i++)
+      arguments[i] = given.containsKey(Integer.valueOf(i))
+        ? given.get(Integer.valueOf(i))
+        : owner.getClass().getMethod(name + "$default$" + (i + 1), new Class[0]).invoke(owner, new Object[0]);
+    return found.invoke(owner, arguments);
+  }
+}

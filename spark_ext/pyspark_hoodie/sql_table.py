@@ -1,0 +1,307 @@
+"""A table in Spark's catalog: what Java asks of it while Spark analyzes, plans and runs statements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructField, StructType
+
+from hoodie.engine.local import LocalEngine
+from hoodie.errors import OptionError
+from hoodie.keygen.generator import DEFAULT_PARTITION, KeyGenerator
+from hoodie.model.enums import WriteOperation
+from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
+from hoodie.model.plans import DELETED, ReadPlan
+from hoodie.options.given import READS, WRITES
+from hoodie.options.option import key_of
+from hoodie.options.read import AS_OF, ReadOptions
+from hoodie.options.write import WriteOptions, WriteRequest
+from hoodie.read.plan import pin_snapshot, plan_read
+from hoodie.write.keys import table_keys
+from pyspark_hoodie import dataframe
+from pyspark_hoodie.callbacks import Callback
+from pyspark_hoodie.native import plan_frame
+from pyspark_hoodie.reach import reached
+from pyspark_hoodie.schema import arrow_schema, given_schema, spark_schema
+
+INSERT_INTO = "hoodie.spark.sql.insert.into.operation"
+"""Apache Hudi's setting for INSERT INTO: upsert, insert or bulk_insert."""
+_OPERATION = key_of(WriteOptions, "operation")
+_QUERY = key_of(ReadOptions, "query").name
+
+
+def moment_of(given: Any) -> str | None:
+    """What AS OF names, as options have it. TIMESTAMP comes as microseconds since 1970."""
+    if given is None or isinstance(given, str):
+        return given
+    return datetime.fromtimestamp(int(given) / 1e6, UTC).isoformat()
+
+
+class CatalogTable:
+    """One statement's table: all that the statement reads of it is one snapshot.
+
+    Args:
+        properties: of the entry in Spark's catalog.
+        declared: its columns there, whose comments and defaults count.
+        read_optimized: the entry is for base files only.
+        order: of the columns, where it is another one: that of the query of whose rows the table is made.
+    """
+
+    def __init__(
+        self,
+        spark: Any,
+        name: str,
+        path: str,
+        *,
+        moment: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        managed: bool = False,
+        declared: StructType | None = None,
+        read_optimized: bool = False,
+        order: Sequence[str] = (),
+    ) -> None:
+        self._spark, self._name, self._path, self._moment = spark, name, path, moment
+        self._properties = {"provider": "hoodie", "location": path, **(properties or {})}
+        self._managed = managed
+        self._declared = declared
+        self._order = order
+        self._read = {_QUERY: "read_optimized"} if read_optimized else {}
+        storage, _ = reached(path, None, spark)
+        self._core = dataframe.open_table(storage, spark)
+        self._plans: dict[tuple[tuple[str, str], ...], ReadPlan] = {}
+        self._snapshot = pin_snapshot(self._core.writer.context)
+        self._snapshots = 1
+        """How many it has read of."""
+
+    @property
+    def schema(self) -> StructType:
+        """The columns as SQL has them: those of partitions at the end, with what the entry says of each."""
+        stored = self._core.schema
+        if stored is None:
+            return self._declared or StructType([])
+        said = {field.name: field for field in self._declared.fields} if self._declared else {}
+        fields = []
+        for field, column in zip(spark_schema(stored).fields, stored, strict=True):
+            entry = said.get(field.name)
+            metadata = entry.metadata if entry else {}
+            fields.append(StructField(field.name, field.dataType, column.nullable, metadata))
+        if set(self._order) == {field.name for field in fields}:
+            return StructType(sorted(fields, key=lambda field: self._order.index(field.name)))
+        by = self._core.config.partition_fields
+        last = [field for name in by for field in fields if field.name == name]
+        return StructType([*(field for field in fields if field.name not in by), *last])
+
+    def in_java(self) -> Any:
+        """What Spark's catalog gives for it."""
+        spark, config = self._spark, self._core.config
+        java = spark._jvm.hoodie_spark.HoodieTable
+        properties = {**self._properties, "is_managed_location": "true"} if self._managed else self._properties
+        partitions = [name for name in config.partition_fields if "." not in name]
+        version = f"{self._moment} {sorted(self._read.items())}"
+        return java(Callback(self._answers), self._name, version, self.schema.json(), partitions, properties)
+
+    def _answers(self, what: str, given: Sequence[Any]) -> Any:
+        match what:
+            case "rows":
+                return self._rows(list(given[0]), dict(given[1]))._jdf.queryExecution().analyzed()
+            case "size":
+                return sum(task.size_bytes for task in self._plan({}).tasks)
+            case "snapshot":
+                return self._snapshots
+            case "changeable":
+                return self._require_changeable(given[0])
+            case "write":
+                return self._write(*given)
+            case "change":
+                return self._change(*given)
+            case "truncate":
+                return self._truncate()
+            case "partitions":
+                return self._partitions()
+            case "drop partition":
+                return self._drop_partition(tuple(given[0]))
+        raise OptionError(f"no answer to {what!r}")
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def _rows(self, names: Sequence[str], options: Mapping[str, str]) -> Any:
+        """A DataFrame of these columns, meta columns among them."""
+        plan = self._plan(options)
+        tasks = tuple(replace(task, columns=tuple(names)) for task in plan.tasks)
+        output = pa.schema([plan.output.field(name) for name in names])
+        context = self._core.writer.context
+        return plan_frame(self._spark, context, replace(plan, tasks=tasks, output=output), where=None)
+
+    def _plan(self, options: Mapping[str, str]) -> ReadPlan:
+        """Of all columns."""
+        given = {name: text for name, text in options.items() if name.lower() in READS} | self._read
+        if self._moment is not None:
+            given[AS_OF.name] = self._moment
+        key = tuple(sorted(given.items()))
+        if key not in self._plans:
+            context = self._core.writer.context
+            query = dataframe.parse_query(context, given, self._spark)
+            self._plans[key] = plan_read(context, query, meta_columns=True, snapshot=self._snapshot)
+        return self._plans[key]
+
+    def _move_on(self) -> None:
+        """What is read from now on is the newest snapshot."""
+        self._plans.clear()
+        self._snapshot = pin_snapshot(self._core.writer.context)
+        self._snapshots += 1
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    def _options(self, options: Mapping[str, str]) -> dict[str, str]:
+        """Of the table's entry, then the session's settings, then the statement."""
+        settings = dict(self._spark._jvm.hoodie_spark.Planning.settings(self._spark._jsparkSession))
+        stated = {name: text for name, text in self._properties.items() if name.startswith("hoodie.")}
+        known = {name: text for name, text in {**stated, **settings}.items() if name.lower() in WRITES}
+        insert = {**stated, **settings}.get(INSERT_INTO)
+        if insert is not None:
+            known[_OPERATION.name] = insert
+        return known | {name: text for name, text in options.items() if name != "path"}
+
+    def _request(self, operation: WriteOperation | None, options: Mapping[str, str]) -> WriteRequest:
+        found = self._options(options)
+        request = dataframe.parse_request(found)
+        if operation is None:
+            said = any(name.lower() in {each.lower() for each in _OPERATION.names} for name in found)
+            upserts = bool(self._core.config.ordering_fields) and not self._core.config.generates_keys
+            operation = (
+                request.write.operation if said else (WriteOperation.UPSERT if upserts else WriteOperation.INSERT)
+            )
+        return replace(request, write=replace(request.write, operation=operation))
+
+    def _write(self, mode: str, rows: Any, options: Mapping[str, str], values: Sequence[str | None]) -> None:
+        """INSERT, and what is saved by name."""
+        self._require_writable("INSERT")
+        df = DataFrame(rows, self._spark)
+        match mode:
+            case "append":
+                request = self._request(None, options)
+            case "overwrite":
+                request = self._request(WriteOperation.INSERT_OVERWRITE_TABLE, options)
+            case "overwrite partitions":
+                whole = not self._core.config.partition_fields
+                kind = WriteOperation.INSERT_OVERWRITE_TABLE if whole else WriteOperation.INSERT_OVERWRITE
+                request = self._request(kind, options)
+            case _:
+                request = self._request(WriteOperation.INSERT_OVERWRITE, options)
+                paths = self._partitions_of(dict(zip(values[::2], values[1::2], strict=True)))
+                request = replace(request, write=replace(request.write, static_partitions=paths))
+        dataframe.write_records(self._core, df, given_schema(df.schema), request)
+        self._move_on()
+
+    def _partitions_of(self, values: Mapping[str | None, str | None]) -> tuple[str, ...]:
+        """The paths of the partitions that a statement names by values of their columns."""
+        by = self._core.config.partition_fields
+        unknown = [str(name or text) for name, text in values.items() if name not in by]
+        if unknown:
+            raise OptionError(
+                f"INSERT OVERWRITE of table {self._name} replaces whole partitions, and {unknown[0]} is none of its partition columns "
+                f"({', '.join(by) or 'it has none'}): delete by a condition, and insert"
+            )
+        context = self._core.writer.context
+        keygen = table_keys(context, context.snapshot(), WriteOptions())
+        if len(values) < len(by):
+            return self._beginning_with(values, keygen)
+        row = self._row_of(values)
+        return (str(keygen.partitions(row)[0].as_py()),)
+
+    def _values_of(self, path: str) -> tuple[str | None, ...]:
+        """Texts of the partition columns in a path."""
+        by = self._core.config.partition_fields
+        segments = path.split("/") if len(by) > 1 else [path]
+        found = [unquote(text.removeprefix(f"{name}=")) for name, text in zip(by, segments, strict=True)]
+        return tuple(None if text == DEFAULT_PARTITION else text for text in found)
+
+    def _partitions(self) -> Any:
+        found = self._spark._jvm.java.util.ArrayList()
+        for path in sorted(self._core.partitions()):
+            found.add(list(self._values_of(path)))
+        return found
+
+    def _drop_partition(self, values: tuple[str | None, ...]) -> bool:
+        self._require_writable("DROP PARTITION")
+        paths = [path for path in self._core.partitions() if self._values_of(path) == values]
+        if paths:
+            self._core.delete_partitions(paths, self._options({}))
+            self._move_on()
+        return bool(paths)
+
+    def _row_of(self, values: Mapping[str | None, str | None]) -> pa.Table:
+        fields = [field for field in self.schema.fields if field.name in values]
+        schema = arrow_schema(StructType(fields))
+        return pa.table(
+            [pa.array([values[name]]).cast(schema.field(name).type) for name in schema.names], schema=schema
+        )
+
+    def _beginning_with(self, values: Mapping[str | None, str | None], keygen: KeyGenerator) -> tuple[str, ...]:
+        """Partitions with these values in the first columns of several."""
+        first = keygen.partition_fields[: len(values)]
+        if set(first) != set(values):
+            raise OptionError(
+                f"INSERT OVERWRITE of table {self._name}: name the first partition columns, or all of them"
+            )
+        prefix = replace(keygen, partition_fields=first).partitions(self._row_of(values))[0].as_py()
+        return tuple(path for path in self._core.partitions() if path.startswith(f"{prefix}/"))
+
+    def _change(self, command: str, rows: Any, columns: Sequence[int], ids: Sequence[int]) -> None:
+        """MERGE, UPDATE and DELETE: what becomes of stored rows, and new ones, as one commit.
+
+        Args:
+            rows: of Spark's query: what is done (1 is a delete), new values, the key and the path of the stored row.
+            columns: where in a row the values of the table's columns are. ids: where key and path are.
+        """
+        names = self.schema.names
+        query = DataFrame(rows, self._spark)
+        deletes = not columns
+        operation = WriteOperation.DELETE if deletes else WriteOperation.UPSERT
+        plain = [f"c{at}" for at in range(len(query.columns))]
+
+        def find() -> DataFrame:
+            self._move_on()
+            values = query.toDF(*plain)
+            key, path = (values[plain[at]] for at in ids)
+            found = [key.alias(RECORD_KEY), path.alias(PARTITION_PATH), (values[plain[0]] == F.lit(1)).alias(DELETED)]
+            found += [values[plain[at]].alias(name) for at, name in zip(columns, names, strict=bool(columns))]
+            return values.select(*found)
+
+        dataframe.write_found(self._core, find, self._request(operation, {}))
+        self._move_on()
+
+    def _truncate(self) -> None:
+        self._require_writable("TRUNCATE")
+        if (schema := self._core.schema) is not None and self._core.timeline.commits:
+            request = self._request(WriteOperation.INSERT_OVERWRITE_TABLE, {})
+            self._core.writer.write(
+                schema.empty_table().to_reader(),
+                schema,
+                request.write.operation,
+                request.write,
+                engine=LocalEngine(),
+            )
+
+    def _require_writable(self, statement: str) -> None:
+        if self._moment is not None:
+            raise OptionError(f"{statement} writes to the table as it is now: leave AS OF out")
+        if self._read:
+            raise OptionError(
+                f"{self._name} is the read-optimized side of a table: {statement} goes to the table itself"
+            )
+
+    def _require_changeable(self, command: str) -> None:
+        self._require_writable(command)
+        if not self._core.config.populate_meta_fields:
+            raise OptionError(
+                f"{command} finds rows by the _hoodie_ columns, which table {self._name} does not store "
+                "(hoodie.populate.meta.fields=false): use HoodieTable.upsert(df) and .delete(where=…)"
+            )
