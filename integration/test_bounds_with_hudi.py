@@ -108,3 +108,23 @@ def test_bounds_of_all_types(hudi, tmp_path, table_type, version):
     table().upsert(rows([9, 20, 21], 7, shift=9))
     hudi.write(path, rows([2, 9], 8, shift=2), more)
     checked()
+
+
+def test_a_column_that_we_add_is_indexed(hudi, tmp_path):
+    """By Apache Hudi's next write at the latest it is one that its queries look at."""
+    path, name = tmp_path / "table", "grown"
+    more = OPTIONS | {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.write.table.version": "9"}
+    hudi.write(path, rows(range(8), 1), more, mode="overwrite")
+    hudi.sql(f"CREATE TABLE {name} USING hudi LOCATION '{path}'")
+    grown = rows(range(4), 2).append_column("added", pa.array([5, 6, 7, 8], pa.int64()))
+    hoodie.open_table(path).upsert(grown)
+    later = rows([5, 6], 3).append_column("added", pa.array([50, 60], pa.int64()))
+    hudi.write(path, later, more)
+    hudi.sql(f"REFRESH TABLE {name}")
+    for value, key in ((6, "k1"), (60, "k6"), (7, "k2")):
+        assert [row["id"] for row in hudi.sql(f"SELECT id FROM {name} WHERE added = {value}").rows] == [key]
+    assert [row["id"] for row in hudi.sql(f"SELECT id FROM {name} WHERE added is null ORDER BY id").rows] == [
+        "k4",
+        "k7",
+    ]
+    assert hoodie.open_table(path).config.metadata_partitions == ("column_stats", "files", "partition_stats")

@@ -49,6 +49,8 @@ class ColumnStatsPartition:
 
     def changed(self, scope: Scope, metadata: MetadataTable, change: Change) -> Iterable[Shard]:
         ranges = ranges_for(scope, change)
+        if ranges.has_more:
+            _define(ranges)
         keys, values = _records(ranges, change.added)
         for path, names in change.removed.items():
             for name in names:
@@ -142,17 +144,26 @@ def ranges_for(scope: Scope, change: Change | None = None) -> FileRanges:
     """Of the columns that the index has by its definition; without one, those of the option, or the first ones of the table."""
     context = scope.context
     stated = None if change is None or change.commit is None else stated_schema(change.instant, change.commit)
-    schema = table_schema(context.active, context.active.load(), scope.properties) if stated is None else stated
+    before = table_schema(context.active, context.active.load(), scope.properties)
+    schema = before if stated is None else stated
     if schema is None:
         raise UnsupportedTableError("the table has no columns yet")
     defined = _definitions(context.storage, scope.properties)
     own = defined.get(COLUMN_STATS) or defined.get(PARTITION_STATS) or {}
-    version = own.get("version") or ("V1" if own else context.config.layout.bounds_version)
-    columns = own.get("sourceFields") or _chosen(scope, schema, typed=version == _TYPED)
-    return FileRanges(scope, tuple(map(str, columns)), schema, version == _TYPED)
+    typed = (own.get("version") or ("V1" if own else context.config.layout.bounds_version)) == _TYPED
+    chosen, columns = _chosen(scope, schema, typed=typed), tuple(map(str, own.get("sourceFields") or ()))
+    has_more = before is not None and _has_grown(columns, _chosen(scope, before, typed=typed), chosen)
+    return FileRanges(scope, chosen if has_more or not columns else columns, schema, typed, has_more)
 
 
-def _chosen(scope: Scope, schema: pa.Schema, *, typed: bool) -> Sequence[str]:
+def _has_grown(defined: Sequence[str], before: Sequence[str], now: Sequence[str]) -> bool:
+    """Whether an index of the columns that the table had by itself gets more by an instant, as Apache Hudi's writers have it: files
+    have no values of them yet. A column that was renamed has, under another name.
+    """
+    return set(defined) == set(before) < set(now)
+
+
+def _chosen(scope: Scope, schema: pa.Schema, *, typed: bool) -> tuple[str, ...]:
     always = _ALWAYS if scope.context.config.populate_meta_fields else ()
     listed = scope.context.view_options.column_stats_columns
     first = [

@@ -40,6 +40,8 @@ class FileRanges:
     schema: pa.Schema
     typed: bool
     """Stored by index version V2."""
+    has_more: bool = False
+    """Columns that the index's definition does not have yet."""
 
     def of(self, files: TableFiles) -> Mapping[tuple[str, str], Ranges]:
         """Partition path and name -> column -> what is known of it; none of a file of which nothing is said. Files that the scope has

@@ -1,5 +1,7 @@
 """A metadata table as Apache Hudi makes it by default in version 9 keeps the bounds of files and of partitions, whatever is done."""
 
+import json
+
 import pyarrow as pa
 import pytest
 
@@ -92,3 +94,16 @@ def test_one_that_cannot_be_kept_up_is_dropped_alone(caplog):
     assert found == "column_stats,files"
     assert len([each for each in caplog.records if each.levelname == "WARNING"]) == 2
     check_storage(storage)
+
+
+def test_columns_that_a_write_adds_have_bounds_from_then_on():
+    """Else Apache Hudi, which adds them to the index itself, would take them for nothing but nulls in our files."""
+    storage, table, rows = table_of()
+    more = changed(rows, 4).append_column("added", pa.array([5, 6, 7, 8], pa.int64()))
+    table.upsert(more)
+    check(storage)
+    defined = json.loads(storage.read(".hoodie/.index_defs/index.json"))["indexDefinitions"]["column_stats"]
+    assert defined["sourceFields"][-1] == "added"
+    table.compact()
+    table.upsert(changed(more, 2))
+    check(storage)

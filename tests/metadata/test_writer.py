@@ -233,3 +233,22 @@ def test_a_rollback_of_what_was_compacted_is_in_it(name):
     check_storage(storage)
     table.upsert(changed(rows, 1))
     check_storage(storage)
+
+
+def test_a_delta_commit_of_a_writer_at_work_is_left_alone_until_its_instant_is_gone():
+    """From version 8 on Apache Hudi's writers begin one before they hold the lock."""
+    storage = loaded("v9_mdt_mor")
+    rows = opened(storage, cache=Cache()).scan().to_arrow()
+    time = next_instant(datetime(2026, 1, 1), own_timeline(storage).latest_time)
+    theirs = [f"{METADATA_TABLE}/{V9.folder}/{time}.deltacommit.{state}" for state in ("requested", "inflight")]
+    theirs.append(f"{METADATA_TABLE}/files/.files-0000-0_{time}.log.1_7-7-7")
+    at_work = f"{V9.folder}/{time}.indexing.requested"
+    for path in (*theirs, at_work):
+        storage.create_new(path, b"")
+    wrote(storage, changed(rows, 2))
+    assert all(map(storage.exists, theirs))
+    check_storage(storage)
+    storage.delete(at_work)
+    wrote(storage, changed(rows, 1))
+    assert not any(map(storage.exists, theirs))
+    check_storage(storage)
