@@ -166,9 +166,11 @@ def _has_grown(defined: Sequence[str], before: Sequence[str], now: Sequence[str]
 def _chosen(scope: Scope, schema: pa.Schema, *, typed: bool) -> tuple[str, ...]:
     always = _ALWAYS if scope.context.config.populate_meta_fields else ()
     listed = scope.context.view_options.column_stats_columns
+    # Of decimals Apache Hudi has none by itself in V1.
+    plain = [field for field in schema if typed or not pa.types.is_decimal(field.type)]
     first = [
         field.name
-        for field in schema
+        for field in plain
         if field.name not in META_COLUMNS and stored_as(field.type, typed=typed) is not None
     ]
     return tuple(dict.fromkeys((*always, *(listed or first[:_MOST_COLUMNS]))))
