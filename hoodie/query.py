@@ -146,13 +146,8 @@ class _Session:
     def merge(self, statement: MergeInto) -> CommitResult:
         table = self.table(statement.table)
         names = [] if table.schema is None else table.schema.names
-        made = table.merge(
-            self.rows(statement.source),
-            statement.on,
-            self.options,
-            source_alias=statement.source_alias,
-            target_alias=statement.alias,
-        )
+        join = hoodie.dml.merge.Join(statement.on, statement.source_alias, statement.alias)
+        made = table._merge_of(self.rows(statement.source), join, self.data([]), self.options)
         case = hoodie.dml.merge.Case
         for clause in statement.clauses:
             values = None

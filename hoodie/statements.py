@@ -130,13 +130,21 @@ class Statements(TableVerbs["Rows"]):
             raise OptionError(
                 f'which rows belong together? Give on="{target_alias}.id = {source_alias}.id", not {text!r:.60}'
             )
-        write = self._request_for(WriteOperation.UPSERT, options).write
         join = hoodie.dml.merge.Join(str(text), source_alias, target_alias)
+        return self._merge_of(source, join, {}, options)
+
+    def _merge_of(
+        self, source: Rows, join: Join, tables: Mapping[str, Any], options: Mapping[str, str] | None
+    ) -> Merge[CommitResult]:
+        """`tables`: Arrow data or Datasets by name, for subqueries."""
+        write = self._request_for(WriteOperation.UPSERT, options).write
         held = hoodie.write.inputs.reader_of(source, lambda: self.schema).read_all()
         self._schema_to_change()
-        return hoodie.dml.merge.Merge(partial(self._merge, held, join, write))
+        return hoodie.dml.merge.Merge(partial(self._merge, held, join, tables, write))
 
-    def _merge(self, source: pa.Table, join: Join, write: WriteOptions, clauses: Sequence[Clause]) -> CommitResult:
+    def _merge(
+        self, source: pa.Table, join: Join, tables: Mapping[str, Any], write: WriteOptions, clauses: Sequence[Clause]
+    ) -> CommitResult:
         merge = hoodie.dml.merge
 
         if self.config.generates_keys and any(clause.case is merge.Case.NOT_MATCHED for clause in clauses):
@@ -158,6 +166,7 @@ class Statements(TableVerbs["Rows"]):
                 clauses,
                 scan,
                 source,
+                tables,
                 config=self.config,
                 uri=self.uri,
                 memory_bytes=write.memory_limit_bytes // 2,

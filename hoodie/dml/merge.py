@@ -23,6 +23,7 @@ from hoodie.write.placement import is_global
 
 Result = TypeVar("Result")
 TARGET, SOURCE = "hoodie_target", "hoodie_source"
+_SUBQUERY = re.compile(r"\(\s*(select|with|from)\b", re.IGNORECASE)
 _IN_TARGET, _IN_SOURCE, _CLAUSE, _PAIRS, _ROW = "*target", "*source", "*clause", "*pairs", "*row"
 
 
@@ -209,12 +210,13 @@ def run_merge(
     clauses: Sequence[Clause],
     scan: NewScan,
     source: pa.Table,
+    tables: Mapping[str, Any],
     *,
     config: TableConfig,
     uri: str,
     memory_bytes: int,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that a MERGE changes.
+    """The rows that a MERGE changes. `tables`: Arrow data or Datasets by name, for subqueries.
 
     Raises:
         OptionError, DuplicateKeyError: as `Merge.execute`.
@@ -227,6 +229,8 @@ def run_merge(
     with connection(uri, memory_bytes=memory_bytes, failed=failed) as con:
         con.register(TARGET, TableDataset(scan, failed))
         con.register(SOURCE, source)
+        for name, data in tables.items():
+            con.register(name, data)
         for batch in pa.RecordBatchReader.from_stream(con.sql(query, params=parameters or None)):
             rows = pa.Table.from_batches([batch])
             if pc.any(pc.greater(rows.column(_PAIRS), 1)).as_py():
@@ -275,7 +279,9 @@ def _query(
         f"WHEN {paired[clause.case]}" + (f" AND ({clause.condition})" if clause.condition else "") + f" THEN {number}"
         for number, clause in enumerate(clauses)
     )
-    picked = quoted(_CLAUSE)
+    clause_of = f"CASE {whens} END"
+    # DuckDB does not repeat an expression with a subquery by its name.
+    picked = f"({clause_of})" if any(_SUBQUERY.search(each.condition or "") for each in clauses) else quoted(_CLAUSE)
     columns = [f"{t}.{quoted(field.name)} AS {quoted(f'*{at}')}" for at, field in enumerate(schema)]
     columns += [f"{t}.{quoted(name)} AS {quoted(f'*old {at}')}" for at, name in enumerate(keys)]
     columns += [
@@ -285,7 +291,7 @@ def _query(
     pairs = f"CASE WHEN {paired[Case.MATCHED]} THEN count(*) OVER (PARTITION BY {t}.{quoted(_ROW)}) ELSE 1 END"
     how = _how(clauses)
     return (
-        f"SELECT CASE {whens} END AS {picked}, {pairs} AS {quoted(_PAIRS)}, {', '.join(columns)} "
+        f"SELECT {clause_of} AS {quoted(_CLAUSE)}, {pairs} AS {quoted(_PAIRS)}, {', '.join(columns)} "
         f"FROM (SELECT *, true AS {quoted(_IN_TARGET)}, row_number() OVER () AS {quoted(_ROW)} FROM {TARGET}) AS {t} {how} JOIN "
         f"(SELECT *, true AS {quoted(_IN_SOURCE)} FROM {SOURCE}) AS {s} ON {join.on} WHERE {picked} IS NOT NULL"
     )
