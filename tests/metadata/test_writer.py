@@ -185,7 +185,7 @@ def test_a_restore_builds_it_anew(name, writes_after):
     check_storage(storage)
 
 
-@pytest.mark.parametrize("name", goldens())
+@pytest.mark.parametrize("name", long_but(["v6_mdt_mor"], GOLDEN))
 def test_a_restore_that_dies_at_any_call_is_carried_on(name):
     storage = loaded(name)
     table = opened(storage, storage.clock, cache=Cache())
