@@ -1,7 +1,9 @@
 """Positions in log blocks of hoodie: Apache Hudi reads and compacts by them what it reads by keys."""
 
+import random
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import hoodie
@@ -11,6 +13,7 @@ from integration.change_queries import SCHEMA, rows
 from integration.hudi_client import HudiPeer
 from integration.turns import COMPACT_NOW
 from integration.views import View, by_hudi, by_rust, ours
+from tests.effort import soak_but
 
 BY_KEYS = {"hoodie.merge.use.record.positions": "false"}
 """Apache Hudi goes by positions else."""
@@ -85,3 +88,30 @@ def test_rows_are_found_by_positions(hudi: HudiPeer, tmp_path: Path, version: st
     hudi.run_compaction(path, op="scheduleAndExecute", options=COMPACT_NOW)
     check()
     assert ours(path, View("read_optimized")) == ours(path, View())
+
+
+@pytest.mark.parametrize("index", soak_but(["GLOBAL_SIMPLE"], ["GLOBAL_SIMPLE", "RECORD_INDEX", "SIMPLE", "BUCKET"]))
+def test_by_each_index(hudi: HudiPeer, tmp_path: Path, index: str) -> None:
+    path, chance = tmp_path / "t", random.Random(7)
+    options = OPTIONS | KEEP | {"hoodie.index.type": index}
+    if index == "RECORD_INDEX":
+        options |= {"hoodie.metadata.enable": "true", "hoodie.metadata.global.record.level.index.enable": "true"}
+        options |= {"hoodie.record.index.update.partition.path": "true"}
+    if index == "BUCKET":
+        options |= {"hoodie.bucket.index.num.buckets": "2"}
+    hoodie.create_table(path, SCHEMA, record_key="id", options=options)
+    names = [f"k{n:03}" for n in range(100)]
+    places = {name: chance.choice("ab") for name in names}
+    for turn in range(6):
+        some = chance.sample(names, 40) if turn else names
+        if index in ("GLOBAL_SIMPLE", "RECORD_INDEX"):
+            places |= {name: chance.choice("ab") for name in some}
+        found = [{"id": name, "part": places[name], "n": turn, "tags": [], "ts": turn} for name in some]
+        table = hoodie.open_table(path, options=options)
+        table.upsert(pa.Table.from_pylist(found, schema=SCHEMA))
+        table.delete(some[:10])
+        assert by_hudi(hudi)(path, View()) == ours(path, View()), turn
+        if turn == 3:
+            table.schedule_compaction()
+        if turn == 4:
+            table.run_compaction()
