@@ -69,6 +69,8 @@ public class HoodieCatalog extends DelegatingCatalogExtension {
   private static Map facts(CatalogTable entry) {
     HashMap found = new HashMap();
     found.put("name", entry.identifier().unquotedString());
+    found.put("table", entry.identifier().table());
+    found.put("database", entry.database());
     found.put("provider", entry.provider().get());
     found.put("path", CatalogUtils.URIToString((java.net.URI) entry.storage().locationUri().get()));
     found.put("managed", Boolean.valueOf(entry.tableType().name().equals("MANAGED")));
@@ -160,14 +162,11 @@ public class HoodieCatalog extends DelegatingCatalogExtension {
     entries().createTable((CatalogTable) with(companion, "apply", given), false, false);
   }
 
-  /* Change the columns or the properties of an entry. */
-  public static void alter(CatalogTable entry, String schema, Map properties) throws Exception {
+  /* Give an entry other properties. */
+  public static void alter(String database, String table, Map properties) throws Exception {
+    CatalogTable entry = entries().getTableMetadata(new TableIdentifier(table, scala.Option.apply(database)));
     HashMap given = new HashMap();
     given.put(Integer.valueOf(11), PythonUtils.toScalaMap(properties));
-    if (schema != null) {
-      given.put(Integer.valueOf(3), DataType.fromJson(schema));
-      entries().alterTableDataSchema(entry.identifier(), (StructType) DataType.fromJson(schema));
-    }
     entries().alterTable((CatalogTable) with(entry, "copy", given));
   }
 

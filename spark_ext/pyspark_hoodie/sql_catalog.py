@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from typing import Any
 from weakref import WeakSet
 
+import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructField, StructType
@@ -196,7 +197,7 @@ def _answers(what: str, given: Sequence[Any]) -> Any:
         case "create":
             return _create(spark, *rest)
         case "alter":
-            raise OptionError("not yet")
+            return _alter(spark, _plain(rest[0]), rest[1])
     raise OptionError(f"no answer to {what!r}")
 
 
@@ -273,6 +274,60 @@ def _create(
         stated,
         given.get("comment"),
     )
+
+
+def _alter(spark: Any, facts: Mapping[str, Any], changes: Iterable[Any]) -> None:
+    """Properties change in the entry, columns in the table."""
+    properties = dict(facts["properties"])
+    alter = dataframe.open_table(reached(facts["path"], None, spark)[0], spark).alter
+    for change in changes:
+        match str(change.getClass().getSimpleName()):
+            case "SetProperty":
+                properties[change.property()] = change.value()
+            case "RemoveProperty":
+                properties.pop(change.property(), None)
+            case "AddColumn":
+                place = _place(change.position())
+                alter.add_column(_path(change), _arrow_type(change.dataType()), doc=change.comment(), **place)
+            case "RenameColumn":
+                alter.rename_column(_path(change), change.newName())
+            case "DeleteColumn":
+                alter.drop_column(_path(change))
+            case "UpdateColumnType":
+                alter.change_type(_path(change), _arrow_type(change.newDataType()))
+            case "UpdateColumnPosition":
+                alter.move_column(_path(change), **_place(change.position()))
+            case "UpdateColumnComment":
+                alter.set_doc(_path(change), change.newComment())
+            case "UpdateColumnNullability" if change.nullable():
+                alter.set_nullable(_path(change))
+            case other:
+                raise OptionError(f"ALTER TABLE {facts['name']}: tables of format {hook.FORMAT!r} have no {other}")
+    fixed = sorted(
+        key for key in properties if key.lower() in _SHORT and properties[key] != facts["properties"].get(key)
+    )
+    if fixed:
+        raise OptionError(
+            f"property {fixed[0]!r} of table {facts['name']} was decided when the table was made, and stays"
+        )
+    if properties != facts["properties"]:
+        spark._jvm.hoodie_spark.HoodieCatalog.alter(facts["database"], facts["table"], properties)
+
+
+def _path(change: Any) -> str:
+    return ".".join(change.fieldNames())
+
+
+def _place(position: Any) -> dict[str, Any]:
+    if position is None:
+        return {}
+    return {"first": True} if position.getClass().getSimpleName() == "First" else {"after": position.column()}
+
+
+def _arrow_type(kind: Any) -> pa.DataType:
+    field = {"name": "c", "type": json.loads(kind.json()), "nullable": True, "metadata": {}}
+    made: pa.DataType = arrow_schema(StructType.fromJson({"type": "struct", "fields": [field]})).field(0).type
+    return made
 
 
 def table_options(properties: Mapping[str, str]) -> dict[str, str]:
