@@ -39,6 +39,7 @@ _VERBS = {
     "insert": "insert(df)",
     "insert overwrite": "insert_overwrite_table(df), or insert_overwrite(df) to replace the partitions of its rows",
 }
+_LIKE = re.compile(r"\s*create\s+table\s+(?:if\s+not\s+exists\s+)?[\w.`]+\s+like\s+([\w.`]+)", re.IGNORECASE)
 _CHANGES = re.compile(r"\bhudi_table_changes\s*\(", re.IGNORECASE)
 
 
@@ -143,6 +144,12 @@ def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
         code = _code(sqlQuery)
         has_catalog = sql_catalog.prepare(self, code)
         refusal = refused(sqlQuery, has_catalog=has_catalog) or _changes_a_view(self, sqlQuery)
+        like = _LIKE.match(code)
+        if like and sql_catalog.provider_of(self, like[1]) is not None:
+            refusal = (
+                f"CREATE TABLE LIKE makes no table of format {hook.FORMAT!r}: CREATE TABLE … USING {hook.FORMAT} TBLPROPERTIES (…) "
+                f"AS SELECT * FROM {like[1]} WHERE false"
+            )
         if refusal is not None:
             raise OptionError(refusal)
         view = _VIEW.match(code)
