@@ -33,8 +33,10 @@ def merged(layers: Sequence[Layer], schema: str, number: int, flags: Flags) -> S
     keys, values, gone, alone = [], [], [], []
     for layer in layers:
         if not isinstance(layer, Written):
-            if len(layer.keys):
-                raise UnsupportedTableError("a delete block took records away that are marked as deleted elsewhere")
+            keys.append(layer.keys.cast(BINARY))
+            values.append(pa.repeat(pa.scalar(b"", BINARY), len(layer.keys)))
+            gone.append(pa.repeat(True, len(layer.keys)))
+            alone.append(pa.repeat(True, len(layer.keys)))
             continue
         for batch in layer.reader.scan():
             found = _in_schema(batch.column("value"), layer.schema, schema)

@@ -15,14 +15,16 @@ import hoodie
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import SchemaError
 from hoodie.format.bloom import build_bloom
+from hoodie.metadata.column_stats import stats_flags
 from hoodie.metadata.keys import bloom_keys, group_numbers, stats_keys
+from hoodie.metadata.merging import merged
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.names import METADATA_TABLE, PARTITION_METADATA
 from hoodie.storage.cache import Cache
 from hoodie.storage.local import LocalStorage
 from hoodie.view.context import TableContext
 from tests.golden_tables import copy_golden
-from tests.metadata_tables import FIRST, Made, bloom, files, location, stats, t
+from tests.metadata_tables import FIRST, SCHEMA, Made, bloom, encoded, files, location, stats, t
 from tests.public_tables import public_table
 
 GOLDEN = ("v6_mdt_cow", "v6_mdt_mor")
@@ -276,6 +278,20 @@ def test_bounds_of_a_file_add_up_and_a_deleted_one_is_forgotten():
     nothing = (None, None, None, None)
     assert rows == [(5, 12, 1, 7), (6, 7, 0, 2), nothing, (3, 4, 2, 7), nothing]
     assert [tuple(row.values()) for row in found["d"].to_pylist()] == [nothing] * len(paths)
+
+
+def test_a_compaction_leaves_out_what_a_delete_block_took_away():
+    """Apache Hudi's writers put keys of bounds into delete blocks, too."""
+    made, keys = Made("column_stats"), stats_keys(["p/gone", "p/back", "p/kept"], "c").to_pylist()
+    bounds = [stats("c", "LongWrapper", n, n + 1, values=1) for n in range(4)]
+    made.base("col-stats-0000-0", FIRST, dict(zip(keys, bounds, strict=False)))
+    made.log("col-stats-0000-0", FIRST, t(1), deleted=keys[:2])
+    made.log("col-stats-0000-0", FIRST, t(2), {keys[1]: bounds[3]})
+    shard = merged(made.opened().layers_of("column_stats", 0), SCHEMA, 0, stats_flags)
+    assert dict(zip(shard.keys.to_pylist(), shard.values.to_pylist(), strict=True)) == {
+        keys[1].encode(): encoded(bounds[3]),
+        keys[2].encode(): encoded(bounds[2]),
+    }
 
 
 def test_a_record_of_another_partition_is_damage():
