@@ -42,6 +42,7 @@ class Job(OpenTable):
         """
         check_seconds(every_s, "every_s")
         check_seconds(budget_s, "budget_s", or_none=True)
+        self._at_work(options)  # names a wrong option now, and not in the first round
         return hoodie.services.job.ServicesJob(
             lambda: self._at_work(options), uri=self.uri, every_s=every_s, budget_s=budget_s
         )

@@ -7,6 +7,7 @@ from hoodie.errors import CorruptFileError, MissingFileError
 from hoodie.model.names import PARTITION_METADATA, ROW_COPIES, name_of
 from tests.damaged_tables import AGE_S, logs
 from tests.memory_tables import FakeClock, Input, batch, create, keys, new_storage, opened, snapshot_of
+from tests.metadata_tables import BY_FOLDERS
 from tests.public_tables import public_table
 
 FOLDERS = ("a", "b")
@@ -95,11 +96,13 @@ def test_files_of_nobody_in_a_folder_are_no_rows():
 def test_a_folder_of_apache_hudi_without_partition_metadata_is_not_passed_over(name, tmp_path):
     table = public_table(name, tmp_path)
     folders = sorted(path for path in table.path.glob(f"*/{PARTITION_METADATA}") if path.parent.name != ".hoodie")
+    rows = hoodie.open_table(table.path).scan().count()
     for marker in folders:
         data = marker.read_bytes()
         marker.unlink()
         with pytest.raises(MissingFileError, match=PARTITION_METADATA):
-            hoodie.open_table(table.path).scan().to_arrow()
+            hoodie.open_table(table.path, options=BY_FOLDERS).scan().to_arrow()
+        assert hoodie.open_table(table.path).scan().count() == rows  # by the metadata table
         assert not hoodie.open_table(table.path).validate()
         marker.write_bytes(data)
     assert len(folders) > 1
