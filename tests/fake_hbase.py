@@ -106,6 +106,8 @@ def running(hbase: FakeHBase) -> Iterator[FakeHBase]:
 
     socket = TServerSocket(host="127.0.0.1", port=hbase.port, client_timeout=None)
     socket.listen()
+    # The server would open it anew, and be nowhere for a moment.
+    socket.listen = lambda: None
     protocols = TBinaryProtocolFactory(decode_response=False)
     server = TThreadedServer(
         TProcessor(Hbase, hbase),
