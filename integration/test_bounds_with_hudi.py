@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from tests.effort import soak_but
 from tests.rows import rows_of
 
 SCHEMA = pa.schema(
@@ -69,7 +70,8 @@ def rows(ids, ts, *, shift=0):
 
 
 @pytest.mark.parametrize(
-    ("table_type", "version"), [("MERGE_ON_READ", "9"), ("COPY_ON_WRITE", "9"), ("MERGE_ON_READ", "8")]
+    ("table_type", "version"),
+    soak_but([("MERGE_ON_READ", "9")], [("MERGE_ON_READ", "9"), ("COPY_ON_WRITE", "9"), ("MERGE_ON_READ", "8")]),
 )
 def test_bounds_of_all_types(hudi, tmp_path, table_type, version):
     path, name = tmp_path / "table", f"kinds_{table_type.lower()}_{version}"

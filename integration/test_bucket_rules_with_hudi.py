@@ -11,6 +11,7 @@ from hoodie.format.bucket_rules import CONFIGS
 from hoodie.hashes.of_buckets import bucket_of_file_id
 from integration.tables import TRIPS, Written
 from integration.turns import Turns
+from tests.effort import soak_but
 
 EXPRESSIONS = "o.*o,2;^paris$,5"
 BUCKET = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"}
@@ -48,7 +49,7 @@ class RuledTurns(Turns):
         return Counter(s.group.partition_path for s in self.table.table.files())
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", soak_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 def test_one_table_in_turns(hudi, tmp_path, table_type):
     turns = RuledTurns(hudi, tmp_path / "table", table_type, more=BUCKET)
     turns.create()
@@ -62,7 +63,7 @@ def test_one_table_in_turns(hudi, tmp_path, table_type):
     assert turns.buckets() == {"oslo": 2, "opo": 2, "paris": 5, "rome": 3, "bern": 3}
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", soak_but(["COPY_ON_WRITE"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 def test_rules_that_apache_hudi_gives_a_table(hudi, tmp_path, table_type):
     path, name = tmp_path / "table", f"rescaled_{table_type.lower()}"
     options = BUCKET | {

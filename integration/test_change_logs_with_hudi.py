@@ -56,7 +56,7 @@ class History:
         self.write("bulk_insert", rows("8b", n=9, ts=10))
 
 
-@pytest.mark.parametrize("in_turns", [False, True])
+@pytest.mark.parametrize("in_turns", soak_but([True], [False, True]))
 @pytest.mark.parametrize(("kind", "version", "mode"), soak_but(CASES, [*KINDS_OF_LOGS, CASES[-1]]))
 def test_apache_hudi_gives_the_events_that_hoodie_gives(
     hudi: HudiPeer, tmp_path: Path, kind: str, version: str, mode: str, in_turns: bool

@@ -6,11 +6,15 @@ import hoodie
 from integration.tables import trips
 from integration.turns import HUDI_DEFAULTS, Turns, from_the_archive
 from integration.views import View, by_hudi, by_rust, differences, ours
+from tests.effort import soak_but
 
 
 @pytest.mark.parametrize(
     ("table_type", "version", "to"),
-    [("COPY_ON_WRITE", 9, 6), ("MERGE_ON_READ", 9, 6), ("MERGE_ON_READ", 8, 6), ("MERGE_ON_READ", 9, 8)],
+    soak_but(
+        [("COPY_ON_WRITE", 9, 6), ("MERGE_ON_READ", 9, 6)],
+        [("COPY_ON_WRITE", 9, 6), ("MERGE_ON_READ", 9, 6), ("MERGE_ON_READ", 8, 6), ("MERGE_ON_READ", 9, 8)],
+    ),
 )
 def test_both_go_on_with_a_table_that_we_downgraded(hudi, tmp_path, table_type, version, to):
     turns = Turns(

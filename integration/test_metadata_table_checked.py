@@ -2,11 +2,10 @@
 by what we have put into it.
 """
 
-import pytest
-
 import hoodie
 from integration.make_goldens import OWN_DEFAULTS, rows
 from integration.metadata_tables import check
+from integration.turns import of_types_and_versions
 from tests.rows import rows_of
 
 INDEXES = {
@@ -29,8 +28,7 @@ CONDITIONS = (
 )
 
 
-@pytest.mark.parametrize("version", ["6", "9"])
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@of_types_and_versions(("COPY_ON_WRITE", "9"), ("MERGE_ON_READ", "6"))
 def test_every_action_of_ours(hudi, tmp_path, table_type, version):
     path, name = tmp_path / "table", f"checked_{table_type.lower()}_{version}"
     in_version = {"hoodie.write.table.version": version}

@@ -6,6 +6,7 @@ import hoodie
 from hoodie.model.names import METADATA_TABLE
 from integration.make_goldens import CLEAN, COMPACT, KEEP_ONE, OWN_DEFAULTS, Recipe, folder_of, rows
 from integration.metadata_tables import check
+from integration.turns import of_types_and_versions
 from tests.rows import rows_of
 
 FILES_ALONE = {
@@ -43,7 +44,7 @@ class Turns(Recipe):
         return sorted(file.name for file in folder_of(self.path / METADATA_TABLE).glob("*commit"))
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@of_types_and_versions(("COPY_ON_WRITE", "6"), ("MERGE_ON_READ", "9"), indirect=["version"])
 def test_writing_in_turns(hudi, tmp_path, table_type, version):
     turns = Turns(hudi, tmp_path / table_type / "table", table_type, FILES_ALONE | version)
     turns.write(rows(range(12), turn=1), "insert")
@@ -73,7 +74,7 @@ def test_writing_in_turns(hudi, tmp_path, table_type, version):
     turns.write(rows(range(9), turn=14))
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@of_types_and_versions(("COPY_ON_WRITE", "9"), ("MERGE_ON_READ", "6"), indirect=["version"])
 def test_the_indexes_of_hudi_are_kept_up(hudi, tmp_path, table_type, version):
     more = {"hoodie.metadata.index.column.stats.enable": "true", "hoodie.metadata.index.bloom.filter.enable": "true"}
     turns = Turns(hudi, tmp_path / table_type / "table", table_type, FILES_ALONE | more | version)
@@ -87,7 +88,7 @@ def test_the_indexes_of_hudi_are_kept_up(hudi, tmp_path, table_type, version):
         check(turns.path, keys=False)
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@of_types_and_versions(("COPY_ON_WRITE", "6"), ("MERGE_ON_READ", "9"), indirect=["version"])
 def test_hudi_goes_on_after_our_compaction(hudi, tmp_path, table_type, version):
     seldom = FILES_ALONE | {"hoodie.metadata.compact.max.delta.commits": "30"}
     turns = Turns(hudi, tmp_path / table_type / "table", table_type, seldom | version)
@@ -102,7 +103,7 @@ def test_hudi_goes_on_after_our_compaction(hudi, tmp_path, table_type, version):
     turns.look()
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@of_types_and_versions(("COPY_ON_WRITE", "9"), ("MERGE_ON_READ", "6"), indirect=["version"])
 def test_hudi_goes_on_with_one_that_we_built(hudi, tmp_path, table_type, version):
     path = tmp_path / table_type / "table"
     Recipe(hudi, path, table_type, {"hoodie.metadata.enable": "false"} | version).write(
@@ -122,7 +123,7 @@ def test_hudi_goes_on_with_one_that_we_built(hudi, tmp_path, table_type, version
     assert first in turns.instants()  # it was not built anew
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@of_types_and_versions(("COPY_ON_WRITE", "6"), ("MERGE_ON_READ", "9"), indirect=["version"])
 def test_hudi_goes_on_after_our_restore_and_our_archiving(hudi, tmp_path, table_type, version):
     turns = Turns(hudi, tmp_path / table_type / "table", table_type, FILES_ALONE | version)
     turns.write(rows(range(12), turn=1), "insert")

@@ -10,6 +10,7 @@ import pytest
 from hoodie.model.names import METADATA_TABLE
 from integration.make_goldens import CLEAN, COMPACT, KEEP_ONE, Recipe, folder_of, rows
 from integration.metadata_tables import check
+from integration.turns import of_types_and_versions
 
 ALL = {
     "hoodie.metadata.enable": "true",
@@ -43,7 +44,7 @@ class Checked(Recipe):
         check(self.path)
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@of_types_and_versions(("COPY_ON_WRITE", "6"), ("MERGE_ON_READ", "9"), indirect=["version"])
 def test_every_action_of_hudi(hudi, tmp_path, table_type, version):
     recipe = Checked(hudi, tmp_path / table_type / "table", table_type, ALL | OFTEN | version)
     recipe.write(rows(range(12), turn=1), "insert")
@@ -71,7 +72,7 @@ def test_every_action_of_hudi(hudi, tmp_path, table_type, version):
     recipe.write(rows(range(5), turn=20))
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@of_types_and_versions(("COPY_ON_WRITE", "9"), ("MERGE_ON_READ", "6"), indirect=["version"])
 def test_writers_of_hudi_that_died(hudi, tmp_path, table_type, version):
     """An instant that is completed in the metadata table alone; one that is in neither; a compaction that is pending."""
     recipe = Checked(hudi, tmp_path / table_type / "table", table_type, ALL | OFTEN | version)

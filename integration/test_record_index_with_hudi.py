@@ -1,11 +1,9 @@
 """The record index: hoodie and Apache Hudi place rows by it, and keep it up, on one table in turns."""
 
-import pytest
-
 import hoodie
 from hoodie.storage.local import LocalStorage
 from integration.tables import TRIPS, WholeTable, moved, trips
-from integration.turns import Turns
+from integration.turns import Turns, of_types_and_versions
 from tests.metadata_tables import check_index
 
 INDEX = {
@@ -45,8 +43,7 @@ class IndexTurns(Turns):
         check_index(LocalStorage(self.path))
 
 
-@pytest.mark.parametrize("version", ["6", "9"])
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@of_types_and_versions(("COPY_ON_WRITE", "6"), ("MERGE_ON_READ", "9"))
 def test_rows_are_placed_by_one_record_index_in_turns(hudi, tmp_path, table_type, version, caplog):
     turns = IndexTurns(hudi, tmp_path / "trips", table_type, version)
     turns.create()

@@ -1,8 +1,11 @@
 """One table that hoodie and Apache Hudi write in turns; after every turn all readers see the same rows."""
 
+import itertools
 import uuid
+from collections.abc import Sequence
 
 import pyarrow as pa
+import pytest
 
 import hoodie
 from hoodie.model.meta_fields import META_COLUMNS
@@ -11,8 +14,17 @@ from hoodie.storage.local import LocalStorage
 from hoodie.table import HoodieTable
 from integration.tables import TRIPS, Written
 from integration.views import BEGINNING, View, by_hudi, by_rust, ours
+from tests.effort import soak_but
 from tests.followed import Followers
 from tests.rows import rows_of, without
+
+TYPES_AND_VERSIONS = tuple(itertools.product(["COPY_ON_WRITE", "MERGE_ON_READ"], ["6", "9"]))
+
+
+def of_types_and_versions(*kept: tuple[str, str], indirect: Sequence[str] = ()) -> pytest.MarkDecorator:
+    """For a test of a table type and a version: `make integration` runs these, `make soak` all of them."""
+    return pytest.mark.parametrize(("table_type", "version"), soak_but(kept, TYPES_AND_VERSIONS), indirect=indirect)
+
 
 METADATA_ON = {"hoodie.metadata.enable": "true"}
 COMPACT_NOW = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
