@@ -28,6 +28,9 @@ class Changes:
     def takes_part(self, action):
         return True
 
+    def before_removal(self, context, time):
+        pass
+
     def before_completion(self, context, change, properties):
         self.by_time.pop(change.instant.time, None)
         self.by_time[change.instant.time] = change

@@ -34,6 +34,9 @@ class Ledger:
     def takes_part(self, action):
         return True
 
+    def before_removal(self, context, time):
+        pass
+
     def before_completion(self, context, change, properties):
         assert context.lock.is_held()
         assert change.instant.state is State.COMPLETED
