@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,9 @@ import hoodie.dml
 import hoodie.read
 import hoodie.write
 from hoodie.errors import OptionError, SchemaError
+from hoodie.model.enums import WriteOperation
 from hoodie.model.results import CommitResult
+from hoodie.statements import Beside
 from hoodie.table import HoodieTable, open_table
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     import hoodie.read.dataset
     import hoodie.write.inputs
     from hoodie.dml.split import Delete, Insert, MergeInto, Moment, Pull, Query, Update
+    from hoodie.read.dataset import NewScan
 
 _MEMORY_BYTES = 1 << 30
 
@@ -79,43 +83,46 @@ class _Session:
         split = hoodie.dml.split
         match statement:
             case split.Query():
-                return self.rows(statement)
+                return self.rows(statement, self.data())
             case split.Insert():
                 return self.insert(statement)
             case split.MergeInto():
                 return self.merge(statement)
             case _:
-                values = dict(statement.values) if isinstance(statement, split.Update) else None
+                table = self.table(statement.table)
+                values = None
+                if isinstance(statement, split.Update):
+                    values = {_column(table, name): text for name, text in statement.values}
                 change = hoodie.dml.rows.RowChange(statement.alias, values, statement.where)
-                return self.table(statement.table)._change_rows(change, self.data([]), self.options)
+                return table._change_rows(change, partial(self.data, table), self.options)
 
-    def rows(self, query: Query) -> pa.Table:
+    def data(self, table: HoodieTable | None = None, scan: NewScan | None = None) -> dict[str, Any]:
+        """What is given, by name; each table as of one snapshot. `scan`: that of the table which is changed."""
+
+        def of(each: Any) -> Any:
+            if not isinstance(each, HoodieTable):
+                return each
+            pinned = scan if each is table and scan is not None else each._pinned()
+            return hoodie.read.dataset.TableDataset(pinned)
+
+        return {name: of(each) for name, each in self.given.items()}
+
+    def rows(self, query: Query, data: Mapping[str, Any]) -> pa.Table:
         failed: list[Exception] = []
         where = ", ".join(self.given) or "(none)"
         with hoodie.dml.duck.connection(where, memory_bytes=_MEMORY_BYTES, failed=failed) as con:
-            for name, data in self.data(failed).items():
-                con.register(name, data)
-            for name, part in query.parts:
-                con.register(name, self.part(part, failed))
+            parts = {name: self.part(part) for name, part in query.parts}
+            hoodie.dml.duck.register(con, {**data, **parts}, failed)
             return pa.RecordBatchReader.from_stream(con.sql(query.text)).read_all()
 
-    def part(self, part: Moment | Pull, failed: list[Exception]) -> Any:
+    def part(self, part: Moment | Pull) -> Any:
         table = self.table(part.table)
+        dataset = hoodie.read.dataset.TableDataset
         if isinstance(part, hoodie.dml.split.Moment):
-            return hoodie.read.dataset.TableDataset(
-                lambda columns, where: table.scan(columns, where, as_of=part.at), failed
-            )
+            return dataset(lambda columns, where: table.scan(columns, where, as_of=part.at))
         if part.images:  # its columns are not those of the table
             return table.changes(part.since, part.until, images="cdc").to_arrow()
-        return hoodie.read.dataset.TableDataset(
-            lambda columns, where: table.changes(part.since, part.until, columns, where), failed
-        )
-
-    def data(self, failed: list[Exception]) -> dict[str, Any]:
-        return {
-            name: hoodie.read.dataset.TableDataset(each.scan, failed) if isinstance(each, HoodieTable) else each
-            for name, each in self.given.items()
-        }
+        return dataset(lambda columns, where: table.changes(part.since, part.until, columns, where))
 
     def table(self, name: str) -> HoodieTable:
         found = self.given.get(name.lower())
@@ -126,28 +133,41 @@ class _Session:
 
     def insert(self, statement: Insert) -> CommitResult:
         table = self.table(statement.table)
-        rows = self.rows(statement.query)
         schema = table.schema
-        columns = statement.columns or (rows.column_names if schema is None else schema.names)
-        if len(columns) != rows.num_columns:
-            raise OptionError(
-                f"INSERT INTO {statement.table} has {len(columns)} columns ({', '.join(columns)}) and a query with {rows.num_columns}"
-            )
-        rows = rows.rename_columns(list(columns))
-        for field in schema or ():
-            if field.name not in columns:
-                rows = rows.append_column(field.with_nullable(True), pa.nulls(rows.num_rows, field.type))
-            else:
-                rows = _with_numbers_as(rows, field)
+
+        def rows(scan: NewScan) -> pa.Table:
+            found = self.rows(statement.query, self.data(table, scan))
+            columns = [_column(table, name) for name in statement.columns or ()]
+            columns = columns or (found.column_names if schema is None else schema.names)
+            if len(columns) != found.num_columns:
+                raise OptionError(
+                    f"INSERT INTO {statement.table} has {len(columns)} columns ({', '.join(columns)}) and a query with "
+                    f"{found.num_columns}"
+                )
+            found = found.rename_columns(columns)
+            for field in schema or ():
+                if field.name not in columns:
+                    found = found.append_column(field.with_nullable(True), pa.nulls(found.num_rows, field.type))
+                else:
+                    found = _with_numbers_as(found, field)
+            return found
+
         if statement.overwrites:
-            return table.insert_overwrite(rows, self.options)
-        return (table.upsert if table.config.ordering_fields else table.insert)(rows, self.options)
+            operation = WriteOperation.INSERT_OVERWRITE
+        else:
+            operation = WriteOperation.UPSERT if table.config.ordering_fields else WriteOperation.INSERT
+        return table._insert_found(rows, operation, self.options)
 
     def merge(self, statement: MergeInto) -> CommitResult:
         table = self.table(statement.table)
         names = [] if table.schema is None else table.schema.names
+
+        def beside(scan: NewScan) -> Beside:
+            data = self.data(table, scan)
+            return Beside(self.rows(statement.source, data), data)
+
         join = hoodie.dml.merge.Join(statement.on, statement.source_alias, statement.alias)
-        made = table._merge_of(self.rows(statement.source), join, self.data([]), self.options)
+        made = table._merge_of(join, beside, self.options)
         case = hoodie.dml.merge.Case
         for clause in statement.clauses:
             values = None
@@ -156,9 +176,18 @@ class _Session:
                     raise OptionError(
                         f"an INSERT of the MERGE has {len(clause.values)} values, and table {table.config.name!r} {len(names)} columns"
                     )
-                values = {name or names[at]: text for at, (name, text) in enumerate(clause.values)}
+                values = {
+                    names[at] if name is None else _column(table, name): text
+                    for at, (name, text) in enumerate(clause.values)
+                }
             made = made._and(case[clause.case], clause.condition, None, updates=values, all_columns=clause.all_columns)
         return made.execute()
+
+
+def _column(table: HoodieTable, name: str) -> str:
+    """A column as the table has it: in SQL the case of names does not count. One that it has not stays as it is."""
+    alike = [each for each in (() if table.schema is None else table.schema.names) if each.lower() == name.lower()]
+    return alike[0] if len(alike) == 1 else name
 
 
 def _opened(name: str, given: Any) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hoodie.dml.changes import Changes
     from hoodie.dml.merge import Clause, Join, Merge
     from hoodie.dml.rows import RowChange
+    from hoodie.read.dataset import NewScan
     from hoodie.read.scan import Scan
     from hoodie.read.where import Where
     from hoodie.write.inputs import Rows
@@ -41,6 +42,10 @@ if TYPE_CHECKING:
 class Statements(TableVerbs["Rows"]):
     @abstractmethod
     def scan(self, columns: Sequence[str] | None = None, where: Where | None = None) -> Scan: ...
+
+    @abstractmethod
+    def _pinned(self) -> NewScan:
+        """Scans of the newest snapshot, which is the same for all of them."""
 
     @abstractmethod
     def _request_for(self, operation: WriteOperation, options: Mapping[str, str] | None) -> WriteRequest: ...
@@ -131,19 +136,19 @@ class Statements(TableVerbs["Rows"]):
                 f'which rows belong together? Give on="{target_alias}.id = {source_alias}.id", not {text!r:.60}'
             )
         join = hoodie.dml.merge.Join(str(text), source_alias, target_alias)
-        return self._merge_of(source, join, {}, options)
+        held = hoodie.write.inputs.reader_of(source, lambda: self.schema).read_all()
+        return self._merge_of(join, lambda _: Beside(held, {}), options)
 
     def _merge_of(
-        self, source: Rows, join: Join, tables: Mapping[str, Any], options: Mapping[str, str] | None
+        self, join: Join, beside: Callable[[NewScan], Beside], options: Mapping[str, str] | None
     ) -> Merge[CommitResult]:
-        """`tables`: Arrow data or Datasets by name, for subqueries."""
+        """`beside`: scans of the table -> the source, and what else the statement names; each try asks anew."""
         write = self._request_for(WriteOperation.UPSERT, options).write
-        held = hoodie.write.inputs.reader_of(source, lambda: self.schema).read_all()
         self._schema_to_change()
-        return hoodie.dml.merge.Merge(partial(self._merge, held, join, tables, write))
+        return hoodie.dml.merge.Merge(partial(self._merge, join, beside, write))
 
     def _merge(
-        self, source: pa.Table, join: Join, tables: Mapping[str, Any], write: WriteOptions, clauses: Sequence[Clause]
+        self, join: Join, beside: Callable[[NewScan], Beside], write: WriteOptions, clauses: Sequence[Clause]
     ) -> CommitResult:
         merge = hoodie.dml.merge
 
@@ -154,17 +159,15 @@ class Statements(TableVerbs["Rows"]):
             )
 
         def find() -> pa.RecordBatchReader:
+            pinned = self._pinned()
+            source, tables = beside(pinned)
             checks = not merge.finds_keys(join, clauses, self._schema_to_change(), source, self.config, write)
             changes = self._changes(write, moves=merge.moves(clauses, self.config), checks_arrivals=checks)
-
-            def scan(columns: Sequence[str] | None, where: pc.Expression | None) -> Scan:
-                return self.scan(changes.columns.names if columns is None else columns, where)
-
             made = merge.run_merge(
                 changes,
                 join,
                 clauses,
-                scan,
+                partial(_all_columns, pinned, changes),
                 source,
                 tables,
                 config=self.config,
@@ -177,9 +180,9 @@ class Statements(TableVerbs["Rows"]):
             return self._write_found(find, WriteOperation.UPSERT, write)
 
     def _change_rows(
-        self, change: RowChange, tables: Mapping[str, Any], options: Mapping[str, str] | None
+        self, change: RowChange, beside: Callable[[NewScan], Mapping[str, Any]], options: Mapping[str, str] | None
     ) -> CommitResult:
-        """UPDATE or DELETE as a statement; `tables`: Arrow data or Datasets by name, for its subqueries."""
+        """UPDATE or DELETE as a statement; `beside`: scans of the table -> what its subqueries name; each try asks anew."""
         write = self._request_for(WriteOperation.UPSERT, options).write
         schema, keys = self._schema_to_change(), hoodie.write.keys.key_columns(self.config)
         if change.values is not None:
@@ -187,17 +190,22 @@ class Statements(TableVerbs["Rows"]):
         moves = change.values is not None and not {*keys}.isdisjoint(change.values)
 
         def find() -> pa.RecordBatchReader:
+            pinned = self._pinned()
             changes = self._changes(write, moves=moves, checks_arrivals=False)
-
-            def scan(columns: Sequence[str] | None, where: pc.Expression | None) -> Scan:
-                return self.scan(changes.columns.names if columns is None else columns, where)
-
-            memory = write.memory_limit_bytes // 2
+            scan, memory = partial(_all_columns, pinned, changes), write.memory_limit_bytes // 2
+            tables = beside(pinned)
             made = hoodie.dml.rows.run_rows(changes, change, scan, tables, keys=keys, uri=self.uri, memory_bytes=memory)
             return pa.RecordBatchReader.from_batches(changes.schema, made)
 
         with plain_errors(self.uri):
             return self._write_found(find, WriteOperation.UPSERT, write)
+
+    def _insert_found(
+        self, rows: Callable[[NewScan], pa.Table], operation: WriteOperation, options: Mapping[str, str] | None
+    ) -> CommitResult:
+        """INSERT as a statement; `rows`: scans of the table -> what it inserts; each try asks anew."""
+        write = self._request_for(operation, options).write
+        return self._write_found(lambda: rows(self._pinned()).to_reader(), operation, write)
 
     def _changes(self, options: WriteOptions, *, moves: bool, checks_arrivals: bool) -> Changes:
         def stored(keys: pa.Table) -> pa.Table:
@@ -211,3 +219,15 @@ class Statements(TableVerbs["Rows"]):
         if (schema := self.schema) is None:
             raise OptionError(f"table {self.config.name!r} has no columns yet: there is nothing to change")
         return schema
+
+
+class Beside(NamedTuple):
+    """What a MERGE reads beside its table."""
+
+    source: pa.Table
+    tables: Mapping[str, Any]
+    """Arrow data or Datasets by name."""
+
+
+def _all_columns(scan: NewScan, changes: Changes, columns: Sequence[str] | None, where: pc.Expression | None) -> Scan:
+    return scan(changes.columns.names if columns is None else columns, where)

@@ -63,13 +63,14 @@ if TYPE_CHECKING:
 
     import hoodie.keyed
     import hoodie.read.dataset
+    import hoodie.read.plan
     import hoodie.read.scan
     import hoodie.write.create
     import hoodie.write.given_schema
     import hoodie.write.inputs
     import hoodie.write.keys
     import hoodie.writer
-    from hoodie.read.dataset import TableDataset
+    from hoodie.read.dataset import NewScan, TableDataset
     from hoodie.read.scan import Scan
     from hoodie.read.where import Where
     from hoodie.write.given_schema import SchemaLike
@@ -150,6 +151,15 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
             return self.writer.write(rows, rows.schema, operation, options, engine=engine, found_on=found_on)
 
         return self.writer.write_found(write, options.concurrency)
+
+    def _pinned(self) -> NewScan:
+        snapshot = hoodie.read.plan.pin_snapshot(self._context)
+
+        def scan(columns: Sequence[str] | None, where: Where | None) -> Scan:
+            options = ReadOptions(where=where, columns=parse_columns(columns))
+            return hoodie.read.scan.Scan(self._context, options, snapshot=snapshot)
+
+        return scan
 
     def _delete_partitions(self, paths: tuple[str, ...], options: Mapping[str, str] | None) -> CommitResult:
         write = self._request_for(WriteOperation.DELETE_PARTITION, options).write

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from hoodie.errors import OptionError
+from hoodie.read.dataset import TableDataset
 
 if TYPE_CHECKING:
     import duckdb
@@ -51,6 +52,12 @@ def connection(
             raise OptionError(f"table {table}: {exc}") from exc
         finally:
             con.close()
+
+
+def register(con: duckdb.DuckDBPyConnection, tables: Mapping[str, Any], failed: list[Exception]) -> None:
+    """Let a statement see Arrow data and Datasets by name; `failed` gets the errors of their scans."""
+    for name, data in tables.items():
+        con.register(name, data.noting(failed) if isinstance(data, TableDataset) else data)
 
 
 def assigned(expression: str, field: pa.Field) -> str:

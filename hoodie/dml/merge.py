@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.dml.changes import Changes, checked_values, require_whole_columns
-from hoodie.dml.duck import assigned, connection, quoted
+from hoodie.dml.duck import assigned, connection, quoted, register
 from hoodie.errors import DuplicateKeyError, OptionError, SchemaError
 from hoodie.keygen.generator import DEFAULT_PARTITION, EMPTY_KEY, NULL_KEY, key_generator
 from hoodie.options.table import TableConfig
@@ -227,10 +227,7 @@ def run_merge(
     query = _query(join, clauses, changes.columns, given, keys)
     failed: list[Exception] = []
     with connection(uri, memory_bytes=memory_bytes, failed=failed) as con:
-        con.register(TARGET, TableDataset(scan, failed))
-        con.register(SOURCE, source)
-        for name, data in tables.items():
-            con.register(name, data)
+        register(con, {**tables, TARGET: TableDataset(scan), SOURCE: source}, failed)
         for batch in pa.RecordBatchReader.from_stream(con.sql(query, params=parameters or None)):
             rows = pa.Table.from_batches([batch])
             if pc.any(pc.greater(rows.column(_PAIRS), 1)).as_py():

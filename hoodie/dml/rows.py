@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from hoodie.dml.changes import Changes
-from hoodie.dml.duck import assigned, connection, quoted
+from hoodie.dml.duck import assigned, connection, quoted, register
 from hoodie.read.dataset import NewScan, TableDataset
 
 TARGET = "hoodie_target"
@@ -44,9 +44,7 @@ def run_rows(
     """
     failed: list[Exception] = []
     with connection(uri, memory_bytes=memory_bytes, failed=failed) as con:
-        con.register(TARGET, TableDataset(scan, failed))
-        for name, data in tables.items():
-            con.register(name, data)
+        register(con, {**tables, TARGET: TableDataset(scan)}, failed)
         for batch in pa.RecordBatchReader.from_stream(con.sql(_query(changes.columns, change, keys))):
             rows = pa.Table.from_batches([batch])
             if change.values is None:

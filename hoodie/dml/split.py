@@ -349,7 +349,12 @@ class _Reader:
         if self.tokens[self.at + 1].says("SELECT", "WITH", "VALUES", "FROM"):
             return None
         self.at += 1
-        return [text.strip('"') for text in self.listed(self.tokens[self.at - 1].depth + 1)]
+        start = self.at
+        listed = self.listed(self.tokens[self.at - 1].depth + 1)
+        names = [_plain(each) for each in self.tokens[start : self.at - 1] if each.text != ","]
+        if len(names) != len(listed):
+            self.refuse(f"a list of columns has their names alone, not {', '.join(listed)!r}")
+        return names
 
     def listed(self, depth: int) -> list[str]:
         """What stands between here and the closing parenthesis, parted by commas."""

@@ -27,6 +27,10 @@ class TableDataset(ds.Dataset):
         self._failed: list[Exception] | None
         self.__dict__.update(_scan=scan, _failed=failed)  # pyarrow's class takes no attributes
 
+    def noting(self, failed: list[Exception]) -> TableDataset:
+        """The same for one query, which keeps errors there."""
+        return TableDataset(self._scan, failed)
+
     @property
     def schema(self) -> pa.Schema:
         return self._scan(None, None).schema

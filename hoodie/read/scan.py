@@ -24,7 +24,7 @@ from hoodie.read.plan import plan_read
 from hoodie.read.scan_tasks import FileTask, Task, run_task, with_scan_files
 from hoodie.storage.base import Storage
 from hoodie.storage.refusals import all_said_plainly, plain_errors
-from hoodie.view.context import TableContext
+from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.queries import Reading
 
 if TYPE_CHECKING:
@@ -56,12 +56,19 @@ class Scan:
     `pyarrow.table(scan)`.
     """
 
-    def __init__(self, context: TableContext, options: ReadOptions, *, meta_columns: bool = False) -> None:
+    def __init__(
+        self,
+        context: TableContext,
+        options: ReadOptions,
+        *,
+        meta_columns: bool = False,
+        snapshot: Snapshot | None = None,
+    ) -> None:
         self._context = context
         self._options = options
         self._limit: int | None = None
         self._meta_columns = meta_columns
-        self.plan: ReadPlan = plan_read(context, options, meta_columns=meta_columns)
+        self.plan: ReadPlan = plan_read(context, options, meta_columns=meta_columns, snapshot=snapshot)
 
     def __repr__(self) -> str:
         details = [f"{name}={value}" for name, value in self._details() if name not in ("table", "query")]
