@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 
 from hoodie.errors import CommitConflictError, UnsupportedTableError
 from hoodie.filegroup.row_copies import drop_row_copies, row_copies_of
 from hoodie.format.downgraded import downgraded_entries, downgraded_file
 from hoodie.format.layout import LAYOUTS, V6, V8
-from hoodie.model.enums import Action, CleanPolicy, TableType, TableVersion
+from hoodie.model.enums import Action, CleanPolicy, TableVersion
 from hoodie.model.instant import InstantTime
 from hoodie.model.names import COMPLETES_AS, HOODIE, join
 from hoodie.model.service_results import UpgradeResult
-from hoodie.options.compaction import Strategy
 from hoodie.options.table import TableConfig, downgraded_properties, parse_table_config
 from hoodie.options.write import WriteOptions
-from hoodie.services.acts import run_pending, schedule, settle
+from hoodie.services.acts import run_pending, schedule
 from hoodie.services.cleaning import CLEANING
-from hoodie.services.compacting import compact
-from hoodie.services.upgrade import put_properties, require_rest
+from hoodie.services.version_change import change_version, put_properties
 from hoodie.timeline.archive_writer import ArchiveWriter
 from hoodie.timeline.timeline import WRITES, Timeline
 from hoodie.txn.critical import under_lock
@@ -56,41 +53,29 @@ def downgrade(context: TableContext, options: WriteOptions, version: TableVersio
             f"table {context.storage.uri} has version {int(config.version)}, which is less than {int(version)}: upgrade it"
         )
     properties = downgraded_properties(config, layout)
-    moves = layout.number != config.layout.number
-    compacted = 0
-    if not dry_run:
-        settle(context, options)
-        if moves and config.table_type is TableType.MERGE_ON_READ:
-            compacted = _compact_and_clean(context, options)
-    with under_lock(context) if not dry_run else nullcontext():
-        snapshot = context.snapshot()
-        found = UpgradeResult(
-            int(config.version),
-            int(version),
-            instants=len(snapshot.timeline) if moves else 0,
-            archived=len(snapshot.archived.instants) if moves else 0,
-            compacted=sum(1 for each in snapshot.view.latest_slices() if each.logs) if moves else 0,
-            dry_run=dry_run,
-        )
-        if dry_run:
-            return found
-        require_rest(context, snapshot, done="downgraded")
-        if moves:
-            _require_no_logs(context, snapshot)
-            _move(context, snapshot, properties)
-        else:
-            put_properties(context, properties, done="downgraded")
-    return replace(found, compacted=compacted)
+
+    def move(snapshot: Snapshot) -> None:
+        _require_no_logs(context, snapshot)
+        _move(context, snapshot, properties)
+
+    return change_version(
+        context,
+        options,
+        layout,
+        properties,
+        move=move,
+        after_compaction=lambda: _clean_all(context, options),
+        done="downgraded",
+        dry_run=dry_run,
+    )
 
 
-def _compact_and_clean(context: TableContext, options: WriteOptions) -> int:
-    everything = replace(options.compaction, strategies=(Strategy.UNBOUNDED,), chooses=None)
-    done = compact(context, replace(options, compaction=everything), budget_s=None)
+def _clean_all(context: TableContext, options: WriteOptions) -> None:
+    """Delete the slices with logs, which the compaction replaced."""
     newest = replace(options.cleaning, policy=CleanPolicy.KEEP_LATEST_FILE_VERSIONS, versions=1, incremental=False)
     clean = replace(options, cleaning=newest)
     schedule(CLEANING, context, clean)
     run_pending(CLEANING, context, clean)
-    return sum(each.files for each in done)
 
 
 def _require_no_logs(context: TableContext, snapshot: Snapshot) -> None:

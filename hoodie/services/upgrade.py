@@ -14,29 +14,25 @@ import logging
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
-from hoodie.errors import CommitConflictError, LockError, UnsupportedTableError
+from hoodie.errors import CommitConflictError, UnsupportedTableError
 from hoodie.filegroup.row_copies import drop_row_copies, row_copies_of
 from hoodie.format.archive_entries import StateFile
 from hoodie.format.downgraded import COMPLETED_AT
 from hoodie.format.layout import LAYOUTS, V6, Layout
-from hoodie.format.properties import format_properties
 from hoodie.format.upgraded import upgraded_entries, upgraded_file
-from hoodie.model.enums import Action, TableType, TableVersion
+from hoodie.model.enums import Action, TableVersion
 from hoodie.model.instant import Instant, InstantTime, format_instant, is_instant_time, parse_instant
-from hoodie.model.names import COMPLETES_AS, HOODIE, PROPERTIES, join
+from hoodie.model.names import COMPLETES_AS, HOODIE, join
 from hoodie.model.service_results import UpgradeResult
-from hoodie.options.compaction import Strategy
 from hoodie.options.table import upgraded_properties
 from hoodie.options.write import WriteOptions
-from hoodie.services.acts import settle
-from hoodie.services.compacting import compact
+from hoodie.services.version_change import change_version, put_properties
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.lsm_writer import LsmArchiveWriter
 from hoodie.timeline.timeline import WRITES
 from hoodie.txn.critical import under_lock
-from hoodie.txn.metadata_table import drop_metadata_table
 from hoodie.view.consumers import encode_place, place_path, stored_places
 from hoodie.view.context import Snapshot, TableContext
 
@@ -61,53 +57,12 @@ def upgrade(context: TableContext, options: WriteOptions, version: TableVersion,
             f"table {context.storage.uri} has version {int(context.config.version)}, which is more than {int(version)}: downgrade it"
         )
     properties = upgraded_properties(context.config, layout)
-    moves = layout.number != context.config.layout.number
-    compacted = 0
-    if not dry_run:
-        settle(context, options)
-        if moves and context.config.table_type is TableType.MERGE_ON_READ:
-            everything = replace(options.compaction, strategies=(Strategy.UNBOUNDED,), chooses=None)
-            done = compact(context, replace(options, compaction=everything), budget_s=None)
-            compacted = sum(each.files for each in done)
-    with under_lock(context) if not dry_run else nullcontext():
-        snapshot = context.snapshot()
-        found = UpgradeResult(
-            int(context.config.version),
-            int(version),
-            instants=len(snapshot.timeline) if moves else 0,
-            archived=len(snapshot.archived.instants) if moves else 0,
-            compacted=sum(1 for each in snapshot.view.latest_slices() if each.logs) if moves else 0,
-            dry_run=dry_run,
-        )
-        if dry_run:
-            return found
-        require_rest(context, snapshot, done="upgraded")
-        if moves:
-            _require_no_logs(context, snapshot)
-            _Upgrade(context, layout, snapshot).put(properties)
-        else:
-            put_properties(context, properties, done="upgraded")
-    return replace(found, compacted=compacted)
 
+    def move(snapshot: Snapshot) -> None:
+        _require_no_logs(context, snapshot)
+        _Upgrade(context, layout, snapshot).put(properties)
 
-def require_rest(context: TableContext, snapshot: Snapshot, *, done: str) -> None:
-    """Raises CommitConflictError while something is pending; `done`: what was not, for the message."""
-    pending = snapshot.timeline.pending()
-    if pending:
-        raise CommitConflictError(
-            f"table {context.storage.uri} was not {done}: {pending[0]} is pending; let it end, or roll it back, and try again"
-        )
-
-
-def put_properties(context: TableContext, properties: Mapping[str, str], *, done: str) -> None:
-    """The one step that counts; without the metadata table, which is of the version before. `done`: what was not, for an error."""
-    storage = context.storage
-    drop_metadata_table(storage, why="which was of the version before")
-    if not context.lock.is_held():
-        raise LockError(f"the lock of table {storage.uri} ended while it was {done}; it is as it was, run it again")
-    now = datetime.now(UTC)
-    comment = [f"Updated at {now.isoformat()}", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
-    storage.replace(PROPERTIES, format_properties(dict(properties), comment=comment).encode())
+    return change_version(context, options, layout, properties, move=move, done="upgraded", dry_run=dry_run)
 
 
 def _require_no_logs(context: TableContext, snapshot: Snapshot) -> None:

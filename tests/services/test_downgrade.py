@@ -7,10 +7,10 @@ from hoodie.errors import CommitConflictError, TableChangedError, UnsupportedTab
 from hoodie.model.names import PROPERTIES
 from hoodie.options.merging import PAYLOADS
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
-from hoodie.timeline.timeline import WRITES
 from tests.effort import long_but
-from tests.memory_tables import Input, batch, copy_of, keys, new_table, opened, plain
+from tests.memory_tables import Input, batch, keys, new_table, opened, plain
 from tests.told_by_tables import described, states
+from tests.version_changes import check_deaths
 
 KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 VERSIONS = pytest.mark.parametrize("version", [8, 9])
@@ -152,26 +152,10 @@ def test_nothing_is_downgraded_beside_a_write_at_work_or_under_a_savepoint():
 @KINDS
 @pytest.mark.parametrize("moment", long_but(["before"], ["before", "torn", "after"]))
 def test_who_dies_at_any_call_leaves_one_of_the_two_and_the_next_one_ends_it(kind, moment):
-    whole, clock = lived_in(kind, 9)
-    expected = plain(opened(whole, clock).scan(meta_columns=True))
-    commits = [i.time for i in opened(whole, clock).timeline.commits]
-    for at in range(1, 500, 4 if moment == "before" else 1):
-        storage, own = copy_of(whole)
-        try:
-            opened(FaultStorage(storage, [Fault(at, moment)]), own).downgrade(6)
-            died = False
-        except InjectedFault:
-            died = True
-        table = opened(storage, own)
-        assert int(table.config.version) in (6, 9)
-        assert plain(table.scan(meta_columns=True)) == expected
-        opened(storage, own).downgrade(6)
-        table = opened(storage, own)
-        assert int(table.config.version) == 6
-        assert plain(table.scan(meta_columns=True)) == expected
-        assert [i.time for i in table.timeline.commits if i.action in WRITES][: len(commits)] == commits
+    whole, _ = lived_in(kind, 9)
+
+    def check(storage, table):
         assert not storage.list(".hoodie/timeline")
-        if not died:
-            assert at > 20
-            return
-    pytest.fail("it never ended")
+
+    every = 4 if moment == "before" else 1
+    check_deaths(whole, lambda table: table.downgrade(6), (9, 6), check, moment=moment, every=every)

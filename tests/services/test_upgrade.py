@@ -8,9 +8,9 @@ from hoodie.model.enums import Action
 from hoodie.model.names import PROPERTIES
 from hoodie.options.merging import PAYLOADS
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
-from hoodie.timeline.timeline import WRITES
-from tests.memory_tables import Input, batch, copy_of, keys, new_table, opened, plain
+from tests.memory_tables import Input, batch, keys, new_table, opened, plain
 from tests.told_by_tables import described, states
+from tests.version_changes import check_deaths
 
 KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 VERSIONS = pytest.mark.parametrize("version", [8, 9])
@@ -168,26 +168,11 @@ def test_who_dies_at_any_call_leaves_one_of_the_two_and_the_next_one_ends_it(kin
     whole, clock = lived_in(kind)
     if kind == "MERGE_ON_READ":
         opened(whole, clock).compact(strategy="unbounded")
-    expected = plain(opened(whole, clock).scan(meta_columns=True))
-    commits = [i.time for i in opened(whole, clock).timeline.commits]
-    for at in range(1, 400):
-        storage, own = copy_of(whole)
-        try:
-            opened(FaultStorage(storage, [Fault(at, moment)]), own).upgrade(9)
-            died = False
-        except InjectedFault:
-            died = True
-        table = opened(storage, own)
-        assert int(table.config.version) in (6, 9)
-        assert plain(table.scan(meta_columns=True)) == expected
-        opened(storage, own).upgrade(9)
-        table = opened(storage, own)
-        assert int(table.config.version) == 9
-        assert plain(table.scan(meta_columns=True)) == expected
-        assert [i.time for i in table.timeline.commits if i.action in WRITES] == commits
+    commits = len(opened(whole, clock).timeline.commits)
+
+    def check(storage, table):
+        assert len(table.timeline.commits) == commits
         assert not [name for name in storage.names(".hoodie") if name[:4].isdigit()]
         assert not table.timeline.pending(Action.COMPACTION)
-        if not died:
-            assert at > 20
-            return
-    pytest.fail("it never ended")
+
+    check_deaths(whole, lambda table: table.upgrade(9), (6, 9), check, moment=moment)

@@ -1,0 +1,94 @@
+"""The steps that an upgrade and a downgrade of a table have in common; each brings its own way to move the timeline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from hoodie.errors import CommitConflictError, LockError
+from hoodie.format.layout import Layout
+from hoodie.format.properties import format_properties
+from hoodie.model.enums import TableType
+from hoodie.model.names import PROPERTIES
+from hoodie.model.service_results import UpgradeResult
+from hoodie.options.compaction import Strategy
+from hoodie.options.write import WriteOptions
+from hoodie.services.acts import settle
+from hoodie.services.compacting import compact
+from hoodie.txn.critical import under_lock
+from hoodie.txn.metadata_table import drop_metadata_table
+from hoodie.view.context import Snapshot, TableContext
+
+
+def change_version(
+    context: TableContext,
+    options: WriteOptions,
+    layout: Layout,
+    properties: Mapping[str, str],
+    *,
+    move: Callable[[Snapshot], None],
+    after_compaction: Callable[[], None] | None = None,
+    done: str,
+    dry_run: bool,
+) -> UpgradeResult:
+    """Give a table the version of this layout and these properties, or say what that would do.
+
+    Args:
+        move: puts the timeline of the other layout in place, and then the properties, under the lock. Not called where both versions
+            have the same timeline: only the properties change.
+        after_compaction: of a merge-on-read table whose timeline moves.
+        done: "upgraded" or "downgraded", for messages.
+
+    Raises:
+        CommitConflictError: writes or services are pending, and not dead.
+    """
+    config = context.config
+    moves = layout.number != config.layout.number
+    compacted = 0
+    if not dry_run:
+        settle(context, options)
+        if moves and config.table_type is TableType.MERGE_ON_READ:
+            everything = replace(options.compaction, strategies=(Strategy.UNBOUNDED,), chooses=None)
+            results = compact(context, replace(options, compaction=everything), budget_s=None)
+            compacted = sum(each.files for each in results)
+            if after_compaction is not None:
+                after_compaction()
+    with under_lock(context) if not dry_run else nullcontext():
+        snapshot = context.snapshot()
+        found = UpgradeResult(
+            int(config.version),
+            int(layout.version),
+            instants=len(snapshot.timeline) if moves else 0,
+            archived=len(snapshot.archived.instants) if moves else 0,
+            compacted=sum(1 for each in snapshot.view.latest_slices() if each.logs) if moves else 0,
+            dry_run=dry_run,
+        )
+        if dry_run:
+            return found
+        _require_rest(context, snapshot, done=done)
+        if moves:
+            move(snapshot)
+        else:
+            put_properties(context, properties, done=done)
+    return replace(found, compacted=compacted)
+
+
+def put_properties(context: TableContext, properties: Mapping[str, str], *, done: str) -> None:
+    """The one step that counts: it drops the metadata table, which is of the version before, and replaces the properties."""
+    storage = context.storage
+    drop_metadata_table(storage, why="which was of the version before")
+    if not context.lock.is_held():
+        raise LockError(f"the lock of table {storage.uri} ended while it was {done}; it is as it was, run it again")
+    now = datetime.now(UTC)
+    comment = [f"Updated at {now.isoformat()}", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
+    storage.replace(PROPERTIES, format_properties(dict(properties), comment=comment).encode())
+
+
+def _require_rest(context: TableContext, snapshot: Snapshot, *, done: str) -> None:
+    pending = snapshot.timeline.pending()
+    if pending:
+        raise CommitConflictError(
+            f"table {context.storage.uri} was not {done}: {pending[0]} is pending; let it end, or roll it back, and try again"
+        )
