@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import hoodie.dml.merge
     import hoodie.dml.rows
     import hoodie.dml.split
+    import hoodie.dml.tokens
     import hoodie.read.dataset
     import hoodie.write.inputs
     from hoodie.dml.split import Delete, Insert, MergeInto, Moment, Pull, Query, Update
@@ -71,7 +72,7 @@ def sql(
 def statements_of(script: str) -> list[str]:
     """The statements of a script, which semicolons part. Raises OptionError: duckdb is not installed, or a text has no end."""
     with hoodie.dml.duck.connection("", memory_bytes=_MEMORY_BYTES):
-        return hoodie.dml.split.statements(script)
+        return hoodie.dml.tokens.statements(script)
 
 
 class _Session:

@@ -8,7 +8,7 @@ import pytest
 
 import hoodie
 from hoodie.cli.__main__ import main
-from hoodie.dml.split import statements
+from hoodie.dml.tokens import statements
 from hoodie.errors import KeyFieldError, OptionError
 from hoodie.read.dataset import TableDataset
 from hoodie.writer import TableWriter

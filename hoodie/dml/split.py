@@ -1,30 +1,14 @@
-"""The clauses of a statement, as text: DuckDB's tokenizer finds them, and expressions stay what they are."""
+"""The clauses of a statement, as text; expressions stay what they are."""
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
+from hoodie.dml.tokens import plain, statements, tokens_of
 from hoodie.errors import OptionError
 
-_OPENING, _CLOSING = {"(", "[", "{"}, {")", "]", "}"}
 _CHANGES = "hudi_table_changes"
-
-
-class Token(NamedTuple):
-    """A word, text, number or sign; a quoted name is a word."""
-
-    text: str
-    start: int
-    end: int
-    depth: int
-    """Of parentheses and CASE around it."""
-    is_name: bool
-    is_text: bool
-
-    def says(self, *words: str) -> bool:
-        return self.text.upper() in words and not self.is_text
 
 
 @dataclass(frozen=True)
@@ -102,16 +86,6 @@ class MergeInto:
 Statement = Query | Update | Delete | Insert | MergeInto
 
 
-def statements(text: str) -> list[str]:
-    """A script as its statements, which semicolons part."""
-    words, found, start = _tokens(text), [], 0
-    for end in [each.start for each in words if each.depth == 0 and each.text == ";"] + [len(text.encode())]:
-        if any(start <= each.start < end for each in words):
-            found.append(text.encode()[start:end].decode().strip())
-        start = end + 1
-    return found
-
-
 def split(text: str) -> Statement:
     """One statement.
 
@@ -124,42 +98,12 @@ def split(text: str) -> Statement:
     return _Reader(found[0]).statement()
 
 
-def _tokens(text: str) -> list[Token]:
-    import duckdb  # noqa: PLC0415 - an extra
-
-    data = text.encode()
-    # DuckDB gives offsets of bytes.
-    given = [(at, kind) for at, kind in duckdb.tokenize(text) if kind != duckdb.token_type.comment]
-    starts = [*sorted(at for at, _ in duckdb.tokenize(text)), len(data)]
-    following = dict(itertools.pairwise(starts))
-    found: list[Token] = []
-    depth = 0
-    for at, kind in given:
-        word = data[at : following[at]].decode().strip()
-        is_text = kind == duckdb.token_type.string_const
-        is_name = kind in (duckdb.token_type.identifier, duckdb.token_type.keyword)
-        for part, start in _signs(word, at) if kind == duckdb.token_type.operator else [(word, at)]:
-            closes = not is_text and (part in _CLOSING or (is_name and part.upper() == "END"))
-            depth -= closes
-            found.append(Token(part, start, start + len(part.encode()), depth, is_name, is_text))
-            depth += not is_text and (part in _OPENING or (is_name and part.upper() == "CASE"))
-    return found
-
-
-def _signs(word: str, at: int) -> list[tuple[str, int]]:
-    """Signs that stand together, apart where one of them is a parenthesis or ends a statement."""
-    alone = _OPENING | _CLOSING | {";", ","}
-    if not alone & {*word}:
-        return [(word, at)]
-    return [(sign, at + number) for number, sign in enumerate(word) if not sign.isspace()]
-
-
 class _Reader:
     """Goes through the tokens of one statement."""
 
     def __init__(self, text: str) -> None:
         self.text = text.encode()
-        self.tokens = _tokens(text)
+        self.tokens = tokens_of(text)
         self.at = 0
 
     def statement(self) -> Statement:
@@ -303,7 +247,7 @@ class _Reader:
             words[0].says("VERSION", "TIMESTAMP") and words[1].says("AS") and words[2].says("OF")
         ):
             return None
-        return Moment(_plain(self.tokens[at]), _plain(words[3])), self.tokens.index(words[3]) + 1
+        return Moment(plain(self.tokens[at]), plain(words[3])), self.tokens.index(words[3]) + 1
 
     def pull(self) -> tuple[Pull, int] | None:
         if not (
@@ -315,12 +259,10 @@ class _Reader:
         close = self.find(")", depth=self.tokens[self.at + 1].depth)
         words = [each for each in self.tokens[self.at + 2 : close] if each.text != ","]
         kinds = ("latest_state", "cdc")
-        if not 2 <= len(words) <= 4 or _plain(words[1]) not in kinds:
+        if not 2 <= len(words) <= 4 or plain(words[1]) not in kinds:
             self.refuse(f"{_CHANGES} takes ('table', 'latest_state' or 'cdc'[, since[, until]])")
-        since, until = ([_plain(each) for each in words[2:]] + [None, None])[:2]
-        return Pull(
-            _plain(words[0]), _plain(words[1]) == "cdc", None if since == "earliest" else since, until
-        ), close + 1
+        since, until = ([plain(each) for each in words[2:]] + [None, None])[:2]
+        return Pull(plain(words[0]), plain(words[1]) == "cdc", None if since == "earliest" else since, until), close + 1
 
     # -- words ----------------------------------------------------------------------------------------------------------
 
@@ -338,7 +280,7 @@ class _Reader:
             equals = next((n for n in range(start, stop) if self.tokens[n].text == "="), None)
             if equals is None or equals == start or equals + 1 == stop:
                 self.refuse(f"SET takes column = expression, not {self.slice(start, stop)!r}")
-            names = [_plain(each) for each in self.tokens[start:equals] if each.text != "."]
+            names = [plain(each) for each in self.tokens[start:equals] if each.text != "."]
             found.append((names[-1] if len(names) < 3 else ".".join(names[1:]), self.slice(equals + 1, stop)))
         self.at = end
         return tuple(found)
@@ -351,7 +293,7 @@ class _Reader:
         self.at += 1
         start = self.at
         listed = self.listed(self.tokens[self.at - 1].depth + 1)
-        names = [_plain(each) for each in self.tokens[start : self.at - 1] if each.text != ","]
+        names = [plain(each) for each in self.tokens[start : self.at - 1] if each.text != ","]
         if len(names) != len(listed):
             self.refuse(f"a list of columns has their names alone, not {', '.join(listed)!r}")
         return names
@@ -387,7 +329,7 @@ class _Reader:
         if self.at >= len(self.tokens) or not self.tokens[self.at].is_name:
             self.refuse(f"{what} is missing")
         self.at += 1
-        return _plain(self.tokens[self.at - 1])
+        return plain(self.tokens[self.at - 1])
 
     def alias(self, *but: str) -> str | None:
         if self.take("AS"):
@@ -417,10 +359,3 @@ _AFTER_A_TABLE = (
     "USING", "UNION", "INTERSECT", "EXCEPT", "HAVING", "WINDOW", "QUALIFY", "OFFSET", "SELECT", "TABLESAMPLE", "POSITIONAL", "PIVOT",
     "WHEN",
 )  # fmt: skip
-
-
-def _plain(token: Token) -> str:
-    text = token.text
-    if token.is_text:
-        return text[1:-1].replace("''", "'")
-    return text[1:-1].replace('""', '"') if text.startswith('"') else text
