@@ -37,6 +37,15 @@ EACH_PAIR = [
 """Any two of the three stand together in one of them."""
 
 
+def options_of(kind: str, version: str, mode: str) -> dict[str, str]:
+    return {
+        **OPTIONS,
+        "hoodie.datasource.write.table.type": kind,
+        "hoodie.write.table.version": version,
+        "hoodie.table.cdc.supplemental.logging.mode": mode,
+    }
+
+
 def rows(*keys: str, n: int, ts: int) -> pa.Table:
     """A row for each key; the partition is the key's last letter."""
     found = [{"id": key, "part": key[-1], "n": n, "tags": [key, str(n)], "ts": ts} for key in keys]

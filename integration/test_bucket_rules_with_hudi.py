@@ -9,7 +9,7 @@ import pytest
 import hoodie
 from hoodie.format.bucket_rules import CONFIGS
 from hoodie.hashes.of_buckets import bucket_of_file_id
-from integration.tables import TRIPS, Written
+from integration.tables import TRIPS
 from integration.turns import Turns
 from tests.effort import soak_but
 
@@ -28,18 +28,6 @@ def trips_of(numbers, turn, cities=CITIES):
 
 
 class RuledTurns(Turns):
-    def create(self):
-        self.table = Written(
-            self.path,
-            TRIPS,
-            record_key="id",
-            partition_by="city",
-            ordering="ts",
-            table_type=self.table_type,
-            options=RULES,
-        )
-        return self.table
-
     def check(self, step):
         super().check(step)
         groups = Counter((s.group.partition_path, bucket_of_file_id(s.group.file_id)) for s in self.table.table.files())
@@ -51,7 +39,7 @@ class RuledTurns(Turns):
 
 @pytest.mark.parametrize("table_type", soak_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 def test_one_table_in_turns(hudi, tmp_path, table_type):
-    turns = RuledTurns(hudi, tmp_path / "table", table_type, more=BUCKET)
+    turns = RuledTurns(hudi, tmp_path / "table", table_type, more=BUCKET, own=RULES)
     turns.create()
     turns.we_upsert(trips_of(range(20), 1))
     turns.hudi_upserts(trips_of(range(10, 40), 2))

@@ -24,19 +24,7 @@ class BucketTurns(Turns):
     """As `Turns`; both writers use the bucket index, and after every step no bucket has two file groups."""
 
     def __init__(self, hudi, path, table_type, *, more=None):
-        super().__init__(hudi, path, table_type, more={**BUCKET, **(more or {})})
-
-    def create(self):
-        self.table = Written(
-            self.path,
-            TRIPS,
-            record_key="id",
-            partition_by="city",
-            ordering="ts",
-            table_type=self.table_type,
-            options=BUCKET,
-        )
-        return self.table
+        super().__init__(hudi, path, table_type, more={**BUCKET, **(more or {})}, own=BUCKET)
 
     def hudi_writes(self, operation, rows):
         self.hudi.write(self.path, self.arrow(rows), self.options | {"hoodie.datasource.write.operation": operation})

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from integration.change_queries import EACH_PAIR, KINDS_OF_LOGS, OPTIONS, changes_by_hudi, events, rows
+from integration.change_queries import EACH_PAIR, KINDS_OF_LOGS, changes_by_hudi, events, options_of, rows
 from integration.hudi_client import HudiPeer, PeerError
 from integration.turns import METADATA_ON
 from integration.views import by_hudi, by_rust, differences, ours
@@ -62,12 +62,7 @@ def test_apache_hudi_gives_the_events_that_hoodie_gives(
     hudi: HudiPeer, tmp_path: Path, kind: str, version: str, mode: str, in_turns: bool
 ) -> None:
     path = tmp_path / "t"
-    options = {
-        **OPTIONS,
-        "hoodie.datasource.write.table.type": kind,
-        "hoodie.write.table.version": version,
-        "hoodie.table.cdc.supplemental.logging.mode": mode,
-    }
+    options = options_of(kind, version, mode)
     if in_turns and version == "9":
         options |= METADATA_ON
     History(hudi, path, options, in_turns=in_turns).run()

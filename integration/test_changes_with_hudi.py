@@ -9,7 +9,16 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from integration.change_queries import EACH_PAIR, KINDS_OF_LOGS, OPTIONS, SCHEMA, changes_by_hudi, events, rows
+from integration.change_queries import (
+    EACH_PAIR,
+    KINDS_OF_LOGS,
+    OPTIONS,
+    SCHEMA,
+    changes_by_hudi,
+    events,
+    options_of,
+    rows,
+)
 from integration.hudi_client import HudiPeer, PeerError
 from integration.views import by_hudi, differences, ours
 from tests.change_feed import check_feed, check_in_order
@@ -37,12 +46,7 @@ def test_the_feed_has_the_events_of_apache_hudi(
     hudi: HudiPeer, tmp_path: Path, kind: str, version: str, mode: str
 ) -> None:
     path = tmp_path / "t"
-    options = {
-        **OPTIONS,
-        "hoodie.datasource.write.table.type": kind,
-        "hoodie.write.table.version": version,
-        "hoodie.table.cdc.supplemental.logging.mode": mode,
-    }
+    options = options_of(kind, version, mode)
     write_history(hudi, path, options)
     table = hoodie.open_table(path)
     check_feed(table)

@@ -9,7 +9,7 @@ from hoodie.hashes.of_buckets import ring_hashes
 from hoodie.index.rings import rings_of
 from hoodie.model.buckets import BucketEngine, BucketLayout, places_on
 from integration.odd_keys import KEYGEN, ODD_VALUES, key_text
-from integration.tables import TRIPS, Written, trips
+from integration.tables import trips
 from integration.turns import Turns
 from integration.views import View, by_hudi, by_rust, differences, ours
 
@@ -41,19 +41,7 @@ class RingTurns(Turns):
     """As `Turns`; both writers use consistent buckets, and after every step each row stands where its ring leads."""
 
     def __init__(self, hudi, path, *, more=None):
-        super().__init__(hudi, path, "MERGE_ON_READ", more={**RING, **(more or {})})
-
-    def create(self):
-        self.table = Written(
-            self.path,
-            TRIPS,
-            record_key="id",
-            partition_by="city",
-            ordering="ts",
-            table_type=self.table_type,
-            options=RING,
-        )
-        return self.table
+        super().__init__(hudi, path, "MERGE_ON_READ", more={**RING, **(more or {})}, own=RING)
 
     def check(self, step):
         super().check(step)

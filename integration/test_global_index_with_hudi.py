@@ -2,7 +2,7 @@
 
 import pytest
 
-from integration.tables import TRIPS, WholeTable, moved, trips
+from integration.tables import WholeTable, moved, trips
 from integration.turns import Turns
 from integration.views import View, ours
 from tests.rows import without
@@ -13,21 +13,11 @@ NOT_OF_THE_ROW = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_n
 class GlobalTurns(Turns):
     """As `Turns`; both writers look keys up in all partitions."""
 
-    def __init__(self, hudi, path, table_type, index):
-        super().__init__(hudi, path, table_type, more={"hoodie.index.type": index})
-        self.index = {"hoodie.index.type": index}
+    written = WholeTable
 
-    def create(self):
-        self.table = WholeTable(
-            self.path,
-            TRIPS,
-            record_key="id",
-            partition_by="city",
-            ordering="ts",
-            table_type=self.table_type,
-            options=self.index,
-        )
-        return self.table
+    def __init__(self, hudi, path, table_type, index):
+        options = {"hoodie.index.type": index}
+        super().__init__(hudi, path, table_type, more=options, own=options)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import hoodie
 from hoodie.storage.local import LocalStorage
-from integration.tables import TRIPS, WholeTable, moved, trips
+from integration.tables import WholeTable, moved, trips
 from integration.turns import Turns, of_types_and_versions
 from tests.metadata_tables import check_index
 
@@ -21,22 +21,10 @@ CLUSTER = {"hoodie.clustering.inline": "true", "hoodie.clustering.inline.max.com
 class IndexTurns(Turns):
     """As `Turns`. After each turn the record index says where each row is, and it was used."""
 
-    def __init__(self, hudi, path, table_type, version):
-        super().__init__(hudi, path, table_type, more=INDEX | {"hoodie.write.table.version": version})
+    written = WholeTable
 
-    def create(self):
-        self.table = WholeTable(
-            self.path,
-            TRIPS,
-            record_key="id",
-            partition_by="city",
-            ordering="ts",
-            table_type=self.table_type,
-            options={
-                key: value for key, value in self.options.items() if key.startswith("hoodie.write.") or key in INDEX
-            },
-        )
-        return self.table
+    def __init__(self, hudi, path, table_type, version):
+        super().__init__(hudi, path, table_type, more=INDEX | {"hoodie.write.table.version": version}, own=INDEX)
 
     def check(self, step):
         super().check(step)

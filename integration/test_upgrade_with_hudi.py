@@ -2,48 +2,26 @@
 
 import pytest
 
-import hoodie
 from integration.tables import trips
-from integration.turns import HUDI_DEFAULTS, Turns, from_the_archive
-from integration.views import View, by_hudi, by_rust, differences, ours
+from integration.turns import HUDI_DEFAULTS, Turns
+from integration.version_changes import check_archive, check_change, check_views, instants_of, live_on, write_in_turns
 
 
 @pytest.mark.parametrize(("table_type", "version"), [("COPY_ON_WRITE", 9), ("MERGE_ON_READ", 9), ("MERGE_ON_READ", 8)])
 def test_both_go_on_with_a_table_that_we_upgraded(hudi, tmp_path, table_type, version):
     turns = Turns(hudi, tmp_path / "trips", table_type)
     turns.create()
-    for turn in range(6):
-        turns.we_upsert(trips([*range(8), 20 + turn], fare=turn, ts=10 + turn))
-        if turn == 2:
-            turns.we_compact()
-    turns.hudi_upserts(trips([1, 3, 30], fare=3, ts=30))
+    live_on(turns)
     table = turns.table.table
     table.savepoint()
     turns.hudi_deletes(trips([2], fare=0, ts=40))
     table.cluster(sort_by=["fare"])
     turns.check("our clustering")
     assert table.archive({"hoodie.compact.inline.max.delta.commits": "1"}, min_commits=4).instants
-    history = [r.instant for r in hoodie.open_table(turns.path).history(archived=True)]
-    archived = len(table.archived_instants())
+    history = instants_of(turns)
+    assert table.archived_instants()
     table.upgrade(version)
-    turns.table.table = hoodie.open_table(turns.path)
-    turns.options |= HUDI_DEFAULTS | {"hoodie.write.table.version": str(version)}
-    turns.followers = None
-    turns.check("our upgrade")
-    assert f"hoodie.table.version={version}" in turns.properties()
-    told = [r.instant for r in turns.table.table.history(archived=True)]
-    assert [time for time in told if time in history] == history
-    assert archived
-    assert differences(turns.path, ours, by_hudi(hudi), skip=from_the_archive) == []
-    assert differences(turns.path, ours, by_rust, skip=from_the_archive) == []
-    name = f"upgraded_{table_type.lower()}_{version}"
-    hudi.sql(f"CREATE TABLE {name} USING hudi LOCATION '{turns.path}'")
-    always = "start_ts => '20000101000000000', end_ts => '29990101000000000'"
-    listed = hudi.sql(f"CALL show_archived_commits(table => '{name}', limit => 100, {always})").rows
-    there = {i.time for i in turns.table.table.timeline}
-    assert {row["commit_time"] for row in listed} == {time for time in told if time not in there}
-    turns.hudi_upserts(trips([4, 31], fare=5, ts=50))
-    turns.we_upsert(trips([4, 32], fare=6, ts=60))
-    turns.we_compact()
-    turns.hudi_upserts(trips([5, 33], fare=7, ts=70))
-    assert by_hudi(hudi)(turns.path, View()) == by_rust(turns.path, View())
+    check_change(turns, version, history, HUDI_DEFAULTS)
+    check_views(turns)
+    check_archive(turns, f"upgraded_{table_type.lower()}_{version}")
+    write_in_turns(turns)

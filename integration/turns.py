@@ -57,9 +57,14 @@ def from_the_archive(view):
 
 
 class Turns:
-    """One table, two writers, three readers."""
+    """One table, two writers, three readers.
 
-    def __init__(self, hudi, path, table_type, *, more=None):
+    `more`: options of Apache Hudi's writes. `own`: of the table where we create it, beside its version.
+    """
+
+    written = Written
+
+    def __init__(self, hudi, path, table_type, *, more=None, own=None):
         self.hudi = hudi
         self.options = {
             "hoodie.table.name": path.name,
@@ -69,6 +74,7 @@ class Turns:
             "hoodie.datasource.write.table.type": table_type,
             **(more or {}),
         }
+        self.own = own or {}
         self.path = path
         self.table_type = table_type
         self.table = None
@@ -77,14 +83,14 @@ class Turns:
 
     def create(self):
         version = {key: value for key, value in self.options.items() if key == "hoodie.write.table.version"}
-        self.table = Written(
+        self.table = self.written(
             self.path,
             TRIPS,
             record_key="id",
             partition_by="city",
             ordering="ts",
             table_type=self.table_type,
-            options=version,
+            options=version | self.own,
         )
         return self.table
 
