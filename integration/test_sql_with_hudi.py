@@ -1,0 +1,27 @@
+"""Tables that statements of Spark SQL have written: Apache Hudi and hudi-rs read them as we do, in all views."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from integration.hudi_client import HudiPeer
+from integration.views import View, by_hudi, by_rust, differences, ours
+from tests.effort import soak_but
+
+TABLES = soak_but(["cow-9", "mor-6"], ["cow-6", "cow-9", "mor-6", "mor-9"])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("statements")
+    subprocess.run([sys.executable, "-m", "integration.sql_job", str(path), *TABLES], check=True, timeout=300)
+    return path
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_each_reader_has_the_same_rows_in_all_views(hudi: HudiPeer, folder: Path, table: str) -> None:
+    assert sorted(row["id"] for row in ours(folder / table, View())) == [1, 2, 4, 5, 8, 9, 10, 99, 100]
+    assert differences(folder / table, ours, by_hudi(hudi)) == []
+    assert differences(folder / table, ours, by_rust) == []
