@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from hoodie.errors import harmless
 from hoodie.model.html import html_rows
-from hoodie.model.results import format_count, format_size
+from hoodie.model.results import BriefRepr, format_count, format_size
 
 YOUNG_S = 3600.0
 """A repair leaves younger files alone, whatever the timeline says."""
@@ -67,7 +67,7 @@ class Repair:
 
 
 @dataclass(frozen=True, repr=False)
-class RepairResult:
+class RepairResult(BriefRepr):
     """What a repair did, or in a dry run would do."""
 
     repairs: tuple[Repair, ...] = ()
@@ -106,9 +106,6 @@ class RepairResult:
     def _left(self) -> str:
         return f"; {format_count(len(self.left), 'file')} left alone" if self.left else ""
 
-    def __repr__(self) -> str:
-        return f"<RepairResult {self}>"
-
     def _repr_html_(self) -> str:
         rows = [(each.kind.value, each.path, each.why) for each in self.repairs]
         return html_rows(str(self), ("repair", "file", "why"), rows)
@@ -124,7 +121,7 @@ class PropertySource:
 
 
 @dataclass(frozen=True, repr=False)
-class PropertiesRepair:
+class PropertiesRepair(BriefRepr):
     """What is wrong with a table's properties, and what they would be."""
 
     damage: str | None
@@ -144,12 +141,9 @@ class PropertiesRepair:
         would = "would be" if self.dry_run else "were"
         return f"{self.damage}; {len(self.properties)} properties {would} put back"
 
-    def __repr__(self) -> str:
-        return f"<PropertiesRepair {self}>"
-
 
 @dataclass(frozen=True, repr=False)
-class ValidationResult:
+class ValidationResult(BriefRepr):
     """What was looked at, and what is wrong with it."""
 
     problems: tuple[Finding, ...] = ()
@@ -175,12 +169,9 @@ class ValidationResult:
             return f"valid: {seen}"
         return f"{format_count(len(self.problems), 'problem')} in {seen}: {self.problems[0]}"
 
-    def __repr__(self) -> str:
-        return f"<ValidationResult {self}>"
-
 
 @dataclass(frozen=True, repr=False)
-class Diagnosis:
+class Diagnosis(BriefRepr):
     """Everything that was found on a table, worst first."""
 
     findings: tuple[Finding, ...] = ()
@@ -200,6 +191,3 @@ class Diagnosis:
         if not self.findings:
             return "healthy"
         return "\n".join(f"{each.level.value}: {each}" for each in self.findings)
-
-    def __repr__(self) -> str:
-        return f"<Diagnosis {self}>"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hoodie.model.results import format_count
+from hoodie.model.results import BriefRepr, format_count
 
 
 @dataclass(frozen=True, repr=False)
-class RegisteredTable:
+class RegisteredTable(BriefRepr):
     """One table of the metastore."""
 
     name: str
@@ -39,12 +39,9 @@ class RegisteredTable:
             parts += [f"{format_count(len(paths), 'partition')} {what}"] if paths else []
         return f"{self.name}: {', '.join(parts) or 'up to date'}"
 
-    def __repr__(self) -> str:
-        return f"<RegisteredTable {self}>"
-
 
 @dataclass(frozen=True, repr=False)
-class HiveSyncResult:
+class HiveSyncResult(BriefRepr):
     """What a registration did, or in a dry run would do."""
 
     tables: tuple[RegisteredTable, ...] = ()
@@ -60,6 +57,3 @@ class HiveSyncResult:
     def __str__(self) -> str:
         tables = "; ".join(map(str, self.tables))
         return f"hive sync, dry run: {tables}" if self.dry_run else f"hive sync: {tables}; {self.seconds:.2f} s"
-
-    def __repr__(self) -> str:
-        return f"<HiveSyncResult {self}>"

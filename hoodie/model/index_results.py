@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hoodie.model.results import PlainInstants, format_count, format_size
+from hoodie.model.results import BriefRepr, PlainInstants, format_count, format_size
 
 INDEX_WAYS = "hoodie.python.index"
 """Key in a commit's extra metadata: by which ways keys were found, and in how many files each, as JSON."""
@@ -36,7 +36,7 @@ class IndexState(StrEnum):
 
 
 @dataclass(frozen=True, repr=False)
-class IndexInfo(PlainInstants):
+class IndexInfo(PlainInstants, BriefRepr):
     """One index of a table."""
 
     name: str
@@ -82,12 +82,9 @@ class IndexInfo(PlainInstants):
             parts.append("last write: " + ", ".join(f"{count} {way}" for way, count in self.last_write.items()))
         return f"{self.name}: {'; '.join(parts)}"
 
-    def __repr__(self) -> str:
-        return f"<IndexInfo {self}>"
-
 
 @dataclass(frozen=True, repr=False)
-class IndexCheck:
+class IndexCheck(BriefRepr):
     """Whether an index agrees with the files of the table; true if it does."""
 
     name: str
@@ -108,6 +105,3 @@ class IndexCheck:
         missing = f", {self.missing:,} of them not known" if self.missing else ""
         surplus = f", {format_count(self.surplus, 'record')} of keys that are gone" if self.surplus else ""
         return f"{self.name}: {found}; {self.checked:,} looked up{missing}{surplus}"
-
-    def __repr__(self) -> str:
-        return f"<IndexCheck {self}>"

@@ -42,8 +42,15 @@ class PlainInstants:
         vars(self).update({name: _plain(value) for name, value in vars(self).items()})
 
 
+class BriefRepr:
+    """A result that consoles show as its text, behind the name of its class."""
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"
+
+
 @dataclass(frozen=True, repr=False)
-class CommitResult(PlainInstants):
+class CommitResult(PlainInstants, BriefRepr):
     """What one write or compaction did. As `as_of`, `since` or `until` it stands for its commit."""
 
     instant: str | None
@@ -117,9 +124,6 @@ class CommitResult(PlainInstants):
             f"{self._how()}"
         )
 
-    def __repr__(self) -> str:
-        return f"<CommitResult {self}>"
-
     def _repr_html_(self) -> str:
         pairs: list[tuple[str, object]] = [
             ("inserted", self.inserted),
@@ -147,7 +151,7 @@ class CommitResult(PlainInstants):
 
 
 @dataclass(frozen=True, repr=False)
-class CleanResult(PlainInstants):
+class CleanResult(PlainInstants, BriefRepr):
     """What a clean deleted, or in a dry run would delete."""
 
     instant: str | None
@@ -170,9 +174,6 @@ class CleanResult(PlainInstants):
             return f"clean: nothing to delete{since}"
         return f"{self.instant} clean: {what} deleted{since}; {self.seconds:.2f} s"
 
-    def __repr__(self) -> str:
-        return f"<CleanResult {self}>"
-
     def _repr_html_(self) -> str:
         return html_pairs(
             "clean, dry run" if self.dry_run else f"clean {self.instant or ''}".rstrip(),
@@ -186,7 +187,7 @@ class CleanResult(PlainInstants):
 
 
 @dataclass(frozen=True, repr=False)
-class ArchiveResult(PlainInstants):
+class ArchiveResult(PlainInstants, BriefRepr):
     """Which instants left the active timeline, or in a dry run would leave it."""
 
     instants: tuple[str, ...] = ()
@@ -207,9 +208,6 @@ class ArchiveResult(PlainInstants):
             return f"archive: nothing to move{held}"
         return f"archive: {what} moved, up to {self.instants[-1]}{held}; {self.seconds:.2f} s"
 
-    def __repr__(self) -> str:
-        return f"<ArchiveResult {self}>"
-
     def _repr_html_(self) -> str:
         return html_pairs(
             "archive, dry run" if self.dry_run else "archive",
@@ -222,7 +220,7 @@ class ArchiveResult(PlainInstants):
 
 
 @dataclass(frozen=True, repr=False)
-class EraseResult(PlainInstants):
+class EraseResult(PlainInstants, BriefRepr):
     """What an erasure did. It is true where nothing of the deleted rows is left in any file."""
 
     instant: str | None
@@ -248,12 +246,9 @@ class EraseResult(PlainInstants):
         remains = "".join(f"\n  remains: {each}" for each in self.remaining)
         return f"{self.instant or ''} erase: {done}{remains}".lstrip()
 
-    def __repr__(self) -> str:
-        return f"<EraseResult {self}>"
-
 
 @dataclass(frozen=True, repr=False)
-class RestoreResult(PlainInstants):
+class RestoreResult(PlainInstants, BriefRepr):
     """What a restore, or the rollback of a commit, undid; in a dry run, what it would undo."""
 
     instant: str | None
@@ -285,9 +280,6 @@ class RestoreResult(PlainInstants):
         if self.dry_run:
             return f"{to}, dry run: would undo {lost}{logs}"
         return f"{self.instant} {to}: undone {lost}{logs}; {self.seconds:.2f} s"
-
-    def __repr__(self) -> str:
-        return f"<RestoreResult {self}>"
 
     def _repr_html_(self) -> str:
         return html_pairs(

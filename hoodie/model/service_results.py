@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any
 
-from hoodie.model.results import PlainInstants, format_count
+from hoodie.model.results import BriefRepr, PlainInstants, format_count
 
 
 @dataclass(frozen=True, repr=False)
-class ExpiryResult(PlainInstants):
+class ExpiryResult(PlainInstants, BriefRepr):
     """Which partitions were deleted because they are older than the table keeps them, or in a dry run would be."""
 
     instant: str | None
@@ -31,12 +31,9 @@ class ExpiryResult(PlainInstants):
             return "partition expiry: nothing to delete"
         return f"{self.instant} partition expiry: {what} deleted{more}; {self.seconds:.2f} s"
 
-    def __repr__(self) -> str:
-        return f"<ExpiryResult {self}>"
-
 
 @dataclass(frozen=True, repr=False)
-class UpgradeResult:
+class UpgradeResult(BriefRepr):
     """What an upgrade or a downgrade did to a table, or in a dry run would do."""
 
     before: int
@@ -61,12 +58,9 @@ class UpgradeResult:
             f"{format_count(self.instants, 'instant')}, and {self.archived:,} of the archive"
         )
 
-    def __repr__(self) -> str:
-        return f"<UpgradeResult {self}>"
-
 
 @dataclass(frozen=True, repr=False)
-class ServiceRun:
+class ServiceRun(BriefRepr):
     """One piece of work of a round: a plan that was carried out, a clean, an archiving."""
 
     service: str
@@ -93,12 +87,9 @@ class ServiceRun:
             return f"rolled back {', '.join(map(str, self.results))}"
         return "; ".join(str(result) for result in self.results if _changed(result)) or f"{self.service}: nothing to do"
 
-    def __repr__(self) -> str:
-        return f"<ServiceRun {self}>"
-
 
 @dataclass(frozen=True, repr=False)
-class ServiceRound:
+class ServiceRound(BriefRepr):
     """One round of a services job over one table."""
 
     uri: str
@@ -129,9 +120,6 @@ class ServiceRound:
         parts = [str(run) for run in (*self.did, *self.errors)] or ["nothing to do"]
         more = "; more is left for the next round" if self.unfinished else ""
         return f"services of {self.uri}: {'; '.join(parts)}{more}; {self.seconds:.2f} s"
-
-    def __repr__(self) -> str:
-        return f"<ServiceRound {self}>"
 
     def data(self) -> Mapping[str, Any]:
         """The same as plain values, for JSON."""
