@@ -30,7 +30,7 @@ public class HoodieCatalog extends DelegatingCatalogExtension {
     return provider != null && formats.contains(provider.toString().toLowerCase(Locale.ROOT));
   }
 
-  private static Object ask(Object[] question) { return python.apply(question); }
+  static Object ask(Object[] question) { return python.apply(question); }
 
   private static SessionCatalog entries() { return SparkSession.active().sessionState().catalog(); }
 
@@ -66,7 +66,7 @@ public class HoodieCatalog extends DelegatingCatalogExtension {
   }
 
   /* What Python wants to know of an entry. */
-  private static Map facts(CatalogTable entry) {
+  public static Map facts(CatalogTable entry) {
     HashMap found = new HashMap();
     found.put("name", entry.identifier().unquotedString());
     found.put("table", entry.identifier().table());

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -24,6 +25,7 @@ from pyspark.sql.types import StructField, StructType
 from hoodie.errors import OptionError, SchemaError
 from hoodie.options.defaults_file import load_defaults
 from hoodie.options.fits import check_against
+from hoodie.options.given import WRITES
 from hoodie.options.option import key_of
 from hoodie.options.parse import parse_write_options
 from hoodie.options.table_options import TableOptions
@@ -34,9 +36,11 @@ from pyspark_hoodie.callbacks import Callback
 from pyspark_hoodie.java_code import load_classes, load_source
 from pyspark_hoodie.reach import reached, session_options
 from pyspark_hoodie.schema import arrow_schema
+from pyspark_hoodie.sql_functions import FUNCTIONS
 from pyspark_hoodie.sql_table import CatalogTable, moment_of
+from pyspark_hoodie.table import HoodieTable as SparkTable
 
-_JAVA = ("sql_table.java", "sql_planning.java", "sql_catalog.java")
+_JAVA = ("sql_table.java", "sql_planning.java", "sql_catalog.java", "sql_functions.java")
 HUDI = "hudi"
 """What Apache Hudi calls its format."""
 _SETTING = "spark.sql.catalog.spark_catalog"
@@ -92,15 +96,56 @@ def is_ours(provider: str | None) -> bool:
 
 def provider_of(spark: Any, name: str) -> str | None:
     """The format of a table of ours in the session's catalog; None for everything else."""
+    found = _entry(spark, name)
+    return None if found is None else str(found.provider().get())
+
+
+def _entry(spark: Any, name: str) -> Any:
+    """Of a table of ours, as Spark's catalog keeps it; None for everything else."""
     if not _is_possible(spark) or not (_sessions or _is_hive(spark)):
         return None
     _install(spark)
     try:
         parts = spark._jsparkSession.sessionState().sqlParser().parseTableIdentifier(name)
-        found = spark._jsparkSession.sessionState().catalog().getTableMetadata(parts).provider()
+        found = spark._jsparkSession.sessionState().catalog().getTableMetadata(parts)
     except (PySparkException, import_module("py4j.protocol").Py4JError):
         return None  # Spark will say what is wrong with it
-    return str(found.get()) if found.isDefined() and is_ours(found.get()) else None
+    return found if found.provider().isDefined() and is_ours(found.provider().get()) else None
+
+
+def is_of_others(spark: Any, name: str) -> bool:
+    """Whether Spark's catalog has a table or view of this name that is none of ours."""
+    direct = _PATH.fullmatch(name.strip())
+    if _entry(spark, name) is not None or (direct is not None and is_ours(direct[1])):
+        return False
+    try:
+        spark.table(name)
+    except PySparkException:
+        return False  # there is none: whoever opens it says so
+    return True
+
+
+_PATH = re.compile(r"`?([\w.]+)`?\.`([^`]*/[^`]*)`")
+
+
+def table_of(spark: Any, name: str) -> SparkTable:
+    """The table of ours with this name: one of the catalog, hoodie.`path`, or a path.
+
+    Raises:
+        OptionError: it is a table or view of something else. Spark's own error: there is none.
+    """
+    if "/" in name and "`" not in name:
+        return SparkTable.for_path(spark, name)
+    direct = _PATH.fullmatch(name.strip())
+    if direct and is_ours(direct[1]):
+        return SparkTable.for_path(spark, direct[2])
+    found = _entry(spark, name)
+    if found is None:
+        spark.table(name)  # Spark says that there is none
+        raise OptionError(f"{name} is no table of format {hook.FORMAT!r}")
+    facts = _plain(spark._jvm.hoodie_spark.HoodieCatalog.facts(found))
+    stated = {key: text for key, text in facts["properties"].items() if key.lower() in WRITES}
+    return SparkTable.for_path(spark, facts["path"], stated)
 
 
 @contextmanager
@@ -124,6 +169,8 @@ def remove() -> None:
         if spark._jsc.sc().isStopped():
             continue
         spark._jvm.hoodie_spark.Planning.remove(spark._jsparkSession)
+        if not _has_jar(spark):
+            spark._jvm.hoodie_spark.HoodieFunctions.remove(spark._jsparkSession, list(FUNCTIONS))
         spark.conf.unset(_SETTING)
     _sessions.clear()
 
@@ -146,6 +193,8 @@ def _install(spark: Any) -> None:
     import_module("pyspark.java_gateway").ensure_callback_server_started(spark.sparkContext._gateway)
     jvm.hoodie_spark.HoodieCatalog.connect(Callback(_answers), sorted(names))
     jvm.hoodie_spark.Planning.install(spark._jsparkSession)
+    if not _has_jar(spark):
+        jvm.hoodie_spark.HoodieFunctions.install(spark._jsparkSession, list(FUNCTIONS))
     spark.conf.set(_SETTING, _CLASS)
     _sessions.add(spark)
 
@@ -198,6 +247,10 @@ def _answers(what: str, given: Sequence[Any]) -> Any:
             return _create(spark, *rest)
         case "alter":
             return _alter(spark, _plain(rest[0]), rest[1])
+        case "function":
+            name, values = rest
+            table = partial(table_of, spark)
+            return FUNCTIONS[name](spark, table, list(values))._jdf.queryExecution().analyzed()
     raise OptionError(f"no answer to {what!r}")
 
 

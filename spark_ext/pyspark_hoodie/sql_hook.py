@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from hoodie.errors import HoodieError, OptionError
 from hoodie.model.meta_fields import COMMIT_TIME
 from hoodie.model.names import name_of, parse_base_file
-from pyspark_hoodie import hook, sql_catalog
+from pyspark_hoodie import hook, sql_catalog, sql_statements
 
 _NO_CODE = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _TABLE = re.compile(r"\s*(?:create|replace)\s(?:[\w\s]*\s)?table\s.*?\busing\s+`?([\w.]+)", re.IGNORECASE | re.DOTALL)
@@ -39,6 +39,10 @@ _VERBS = {
     "insert": "insert(df)",
     "insert overwrite": "insert_overwrite_table(df), or insert_overwrite(df) to replace the partitions of its rows",
 }
+_OWN = re.compile(
+    r"\s*(call\s|(show|create|drop)\s+index|insert\s+overwrite\s+(local\s+)?directory|merge\s+with)", re.IGNORECASE
+)
+"""How statements begin that `sql_statements.py` may know."""
 _LIKE = re.compile(r"\s*create\s+table\s+(?:if\s+not\s+exists\s+)?[\w.`]+\s+like\s+([\w.`]+)", re.IGNORECASE)
 _CHANGES = re.compile(r"\bhudi_table_changes\s*\(", re.IGNORECASE)
 
@@ -79,9 +83,9 @@ def refused(query: str, *, has_catalog: bool) -> str | None:
     if table and hook.is_ours(table[1]) and not has_catalog:
         return hook.no_catalog_table("this statement")
     directory = _DIRECTORY.match(code)
-    if directory and hook.is_ours(directory[1]):
+    if directory and hook.is_ours(directory[1]) and not has_catalog:
         return (
-            f"INSERT OVERWRITE DIRECTORY does not write tables of format {hook.FORMAT!r}: use "
+            f"INSERT OVERWRITE DIRECTORY does not write tables of format {hook.FORMAT!r} here: use "
             f"df.write.format('{hook.FORMAT}').mode('overwrite').save(path)"
         )
     view = _VIEW.match(code)
@@ -93,13 +97,13 @@ def refused(query: str, *, has_catalog: bool) -> str | None:
     return None
 
 
-def instead(query: str) -> str | None:
+def instead(query: str, *, has_catalog: bool) -> str | None:
     """What to do instead of a statement that Spark refused."""
     code = _code(query)
     direct = hook.no_direct_name(code)
     if direct is not None:
         return direct
-    if _CHANGES.search(code):
+    if _CHANGES.search(code) and not has_catalog:
         return (
             "hudi_table_changes is a function of Apache Hudi's jar: make a view of HoodieTable.for_path(spark, path).changes(since), "
             "or of a read with hoodie.datasource.query.type=incremental"
@@ -156,11 +160,15 @@ def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
         if view and hook.is_ours(view[1]):
             hook.tell_spark(self)
         try:
+            if has_catalog and _OWN.match(code):
+                answer = sql_statements.answer(self, sqlQuery, lambda text: sql(self, text, *args, **kwargs))
+                if answer is not None:
+                    return answer
             return sql(self, sqlQuery, *args, **kwargs)
         except HoodieError:
             raise
         except Exception as error:
-            refusal = instead(sqlQuery)
+            refusal = instead(sqlQuery, has_catalog=has_catalog)
             if refusal is None:
                 raise
             raise OptionError(refusal) from error

@@ -87,17 +87,15 @@ def test_other_formats_keep_their_tables(sql, df):
         sql.sql(f"drop table {name}")
 
 
-INSTEAD = {
-    "directory": ("insert overwrite directory '{path}' using hoodie select 1", r"mode\('overwrite'\)\.save\(path\)"),
-    "changes": ("select * from hudi_table_changes('{path}', 'latest_state', 'earliest')", r"HoodieTable\.for_path"),
-}
-
-
-@pytest.mark.parametrize("case", INSTEAD)
-def test_what_spark_refuses_gets_a_sentence(sql, path, case):
-    query, text = INSTEAD[case]
-    with pytest.raises(OptionError, match=text):
-        sql.sql(query.format(path=path))
+@pytest.mark.parametrize(
+    "name", ["hudi_query('{path}', 'snapshot')", "hudi_table_changes('{path}', 'latest_state', 'earliest')"]
+)
+def test_functions_take_paths_and_leave_with_disable(sql, path, name):
+    query = f"select sum(qty), min(_hoodie_record_key) from {name.format(path=path)}"
+    assert sql.sql(query).collect() == [(3, "k")]
+    pyspark_hoodie.disable()
+    with pytest.raises(PySparkException):
+        sql.sql(query)
 
 
 CHANGES = {
@@ -219,7 +217,7 @@ def test_sql_that_changes_rows_of_others_is_left_to_spark(sql, path, tmp_path):
     "query",
     [
         "select * from native timestamp as of '2024-01-01'",
-        "call show_commits(table => 't')",
+        "call show_commits(table => 'nowhere')",
     ],
 )
 def test_sql_of_other_engines_is_sparks_own_refusal_and_changes_nothing(sql, path, query):

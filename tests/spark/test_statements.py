@@ -19,7 +19,7 @@ TYPES = ("cow", "mor")
 class Statement(NamedTuple):
     line: int
     expected: str
-    """`statement ok`, `statement error <pattern>`, `commits <how many it makes>`, or `query`."""
+    """`statement ok`, `statement error <pattern>`, `commits <how many it makes>`, `query`, or `query <numbers of columns>`."""
     text: str
     rows: list[str] | None
 
@@ -61,14 +61,16 @@ def run(spark, statement, database, table_type, version):
             spark.sql(text)
             assert commits_of(spark, database) - before == int(count), f"commits of line {statement.line}"
         case "query", _:
-            found = [shown(row) for row in spark.sql(text).collect()]
+            columns = [int(number) for number in rest.split()]
+            rows = [tuple(row) for row in spark.sql(text).collect()]
+            found = [shown([row[at] for at in columns] if columns else row) for row in rows]
             assert found == [row for row in statement.rows if row], f"rows of line {statement.line}"
         case _:
             raise ValueError(f"line {statement.line}: {statement.expected}")
 
 
 CASES = [f"{name} {kind} 6" for name in FILES for kind in TYPES] + [f"merge {kind} 9" for kind in TYPES]
-SHORT = ("insert cow 6", "tables mor 6", "merge cow 6", "merge mor 6", "update_delete mor 6")
+SHORT = ("insert cow 6", "procedures mor 6", "tables mor 6", "merge cow 6", "merge mor 6", "update_delete mor 6")
 
 
 @pytest.mark.parametrize("case", long_but(SHORT, CASES))

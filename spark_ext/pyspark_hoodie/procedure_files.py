@@ -1,0 +1,253 @@
+"""Procedures that show the files of a table, and what its metadata table says of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatch
+from itertools import chain
+from statistics import fmean, pstdev
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie.errors import HoodieError, OptionError
+from hoodie.format.log_block import CorruptBlock, scan_blocks
+from hoodie.metadata.table import MetadataTable
+from hoodie.model.files import FileSlice
+from hoodie.model.names import join, parse_base_file, parse_log_file
+from hoodie.view.context import TableContext
+from pyspark_hoodie.procedure_shows import Given, Row, cleans, record_sums
+from pyspark_hoodie.reach import reached
+from pyspark_hoodie.table import HoodieTable
+
+
+def _partitions(table: HoodieTable, pattern: str) -> list[str]:
+    return [path for path in table.partitions() if not pattern or path == pattern or fnmatch(path, pattern)]
+
+
+def _file(table: HoodieTable, each: FileSlice) -> tuple[str, int, int, int]:
+    """The base file and its size, the number of logs and their size."""
+    base = (join(table.uri, each.base.path), each.base.size_bytes) if each.base else ("", 0)
+    return *base, len(each.logs), sum(log.size_bytes for log in each.logs)
+
+
+def all_slices(table: HoodieTable, pattern: str = "") -> Iterator[FileSlice]:
+    """Every file slice on storage, but those of file groups that were replaced."""
+    view = table._for_queries.snapshot().view
+    for path in _partitions(table, pattern):
+        for group in view.file_groups(path):
+            if not view.is_replaced(group.id):
+                yield from reversed(group.slices)
+
+
+def _up_to(given: Given, slices: Iterable[FileSlice]) -> Iterator[FileSlice]:
+    last = given.text("max_instant")
+    for each in slices:
+        if not last or each.base_instant < last or (given["include_max"] and each.base_instant == last):
+            yield each
+
+
+def show_fsview_all(table: HoodieTable, given: Given) -> Iterator[Row]:
+    """Shows all file slices."""
+    for each in _up_to(given, all_slices(table, given.text("path_regex"))):
+        names = f"[{', '.join(log.name for log in each.logs)}]"
+        yield each.group.partition_path, each.group.file_id, each.base_instant, *_file(table, each), names
+
+
+def show_fsview_latest(table: HoodieTable, given: Given) -> Iterator[Row]:
+    """Shows the newest file slice of each file group."""
+    pattern, last = given.text("path_regex") or given.text("partition_path"), given.text("max_instant")
+    view = table._for_queries.snapshot().view
+    until = table.timeline.find(last) if last else None
+    slices = view.latest_slices(_partitions(table, pattern), until=until.time if until else None)
+    for each in slices:
+        path, size, count, logs = _file(table, each)
+        same = [log.name for log in each.logs if log.base_instant == each.base_instant]
+        others = [log.name for log in each.logs if log.base_instant != each.base_instant]
+        ratio = logs / size if size else -1.0
+        head = each.group.partition_path, each.group.file_id, each.base_instant, path, size, count, logs
+        yield (*head, logs, 0, ratio, 0.0 if size else -1.0, f"[{','.join(same)}]", f"[{','.join(others)}]")
+
+
+def show_file_status(table: HoodieTable, given: Given) -> Iterator[Row]:
+    """Says whether a file is there, and which instant took it away."""
+    name = join(given.text("partition"), given.text("file"))
+    if table._context.storage.exists(name):
+        yield "EXIST", None, None, None, join(table.uri, name)
+        return
+    for instant, said in cleans(table, given):
+        each = said["partitionMetadata"].get(given.text("partition"))
+        if each and any(path.endswith(given.text("file")) for path in each["successDeleteFiles"]):
+            yield "DELETED", instant.action, instant.time, "active", join(table.uri, name)
+            return
+    yield "UNKNOWN", None, None, None, None
+
+
+def show_logfile_metadata(table: HoodieTable, given: Given) -> Iterator[Row]:
+    """Shows the blocks of log files."""
+    pattern = given.text("log_file_path_pattern")
+    for log in (log for each in all_slices(table) for log in each.logs):
+        if not fnmatch(log.path, pattern) and not fnmatch(join(table.uri, log.path), pattern):
+            continue
+        for block in scan_blocks(table._context.storage.read(log.path)):
+            if isinstance(block, CorruptBlock):
+                yield None, 0, "CORRUPT_BLOCK", "{}", "{}"
+                continue
+            header = {key.name: text for key, text in block.header.items()}
+            footer = {key.name: text for key, text in block.footer.items()}
+            yield header.get("INSTANT_TIME"), None, f"{block.kind.name}_BLOCK", str(header), str(footer)
+
+
+def stats_file_sizes(table: HoodieTable, given: Given) -> Iterator[Row]:
+    """Shows the sizes of base files by the commit that wrote them."""
+    sizes: dict[str, list[int]] = defaultdict(list)
+    for each in all_slices(table, given.text("partition_path")):
+        for file in ([each.base] if each.base else []) + list(each.logs):
+            sizes[each.base_instant].append(file.size_bytes)
+    everything = sorted(chain.from_iterable(sizes.values()))
+    for time, found in [*sorted(sizes.items()), ("ALL", everything)]:
+        ordered = sorted(found) or [0]
+        low, middle, high = (_quantile(ordered, part) for part in (0.1, 0.5, 0.95))
+        yield time, ordered[0], low, middle, fmean(ordered), high, ordered[-1], len(found), pstdev(ordered)
+
+
+def _quantile(ordered: Sequence[int], part: float) -> float:
+    place = part * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
+def stats_wa(table: HoodieTable, given: Given) -> Iterator[Row]:
+    """Shows how many records commits wrote for each one that they updated."""
+    all_updated = all_written = 0
+    for instant in table.timeline.commits:
+        *_, written, updated, _ = record_sums(table._context.active.read_commit(instant))
+        all_updated, all_written = all_updated + updated, all_written + written
+        yield instant.time, updated, written, f"{written / updated:.2f}" if updated else "0"
+    yield "Total", all_updated, all_written, f"{all_written / all_updated:.2f}" if all_updated else "0"
+
+
+def show_table_properties(table: HoodieTable, given: Given) -> Iterator[Row]:
+    """Shows hoodie.properties."""
+    yield from sorted(table.config.raw.items())
+
+
+# -- The metadata table.
+
+
+def metadata_table(table: HoodieTable) -> MetadataTable:
+    """The table's metadata table as it is now; an error if there is none."""
+    context: TableContext = table._context.on_storage()
+    found = MetadataTable.open(context.storage, context.config, context.active.load(), context.cache)
+    if found.partitions() is None:
+        why = next(iter(found.reasons.values()), "CALL create_metadata_table makes one")
+        raise OptionError(f"table {table.uri} has no metadata table that can be read: {why}")
+    return found
+
+
+def show_metadata_table_partitions(table: HoodieTable, given: Given) -> Iterator[Row]:
+    """Shows the partitions that the metadata table knows."""
+    for path in metadata_table(table).partitions() or ():
+        yield (path,)
+
+
+def show_metadata_table_files(table: HoodieTable, given: Given) -> Iterator[Row]:
+    """Shows the files of a partition that the metadata table knows."""
+    (found,) = metadata_table(table).files([given.text("partition")]) or [[]]
+    for name in sorted(info.name for info in found):
+        yield (name,)
+
+
+def show_metadata_table_stats(table: HoodieTable, given: Given) -> Iterator[Row]:
+    """Shows the size of each partition of the metadata table."""
+    metadata_table(table)
+    for each in table.indexes():
+        if each.file_groups is not None:
+            for key, count in (("size", each.size_bytes), ("fileGroups", each.file_groups), ("records", each.records)):
+                yield f"{each.name}.{key}", str(count or 0)
+
+
+def show_metadata_table_column_stats(table: HoodieTable, given: Given) -> Iterator[Row]:
+    """Shows the bounds of columns in each base file."""
+    pattern = given.text("partition")
+    files = [each.base for each in table.files() if each.base and (not pattern or each.group.partition_path == pattern)]
+    names = given.listed("targetColumns")
+    schema = table.schema or pa.schema([])
+    columns = pa.schema([field for field in schema if not names or field.name in names])
+    stats = metadata_table(table).column_stats([file.path for file in files], columns) or {}
+    for column, found in stats.items():
+        for file, each in zip(files, found.to_pylist(), strict=True):
+            if each["values"] is not None:
+                low, high = (None if each[key] is None else str(each[key]) for key in ("low", "high"))
+                yield file.name, column, low, high, each["nulls"]
+
+
+def validate_metadata_table_files(table: HoodieTable, given: Given) -> Iterator[Row]:
+    """Compares the files of the metadata table with those on storage."""
+    known = {
+        path: {info.name: info.size_bytes for info in infos}
+        for path, infos in (metadata_table(table).all_files() or {}).items()
+    }
+    for path in sorted({*known, *table._context.on_storage().snapshot().view.partitions()}):
+        there = {
+            info.name: info.size_bytes
+            for info in table._context.storage.list(path)
+            if parse_base_file(info.name) or parse_log_file(info.name)
+        }
+        listed = known.get(path, {})
+        for name in sorted({*there, *listed}):
+            size, listed_size = there.get(name), listed.get(name)
+            is_same = size is not None and size == listed_size
+            if given["verbose"] or not is_same:
+                yield path, name, size is not None, listed_size is not None, size or 0, listed_size or 0
+
+
+# -- Folders, which need not be tables.
+
+
+def show_invalid_parquet(spark: Any, given: Given) -> Iterator[Row]:
+    """Shows the Parquet files below a folder that cannot be read."""
+    if given["needDelete"]:
+        raise OptionError("CALL show_invalid_parquet deletes nothing: CALL restore, or hoodie repair, mends a table")
+    storage, _ = reached(given.text("path"), None, spark)
+    for info in storage.list("", recursive=True):
+        if info.is_folder or not info.name.endswith(".parquet") or info.path.startswith(".hoodie/"):
+            continue
+        try:
+            with storage.open_input(info.path) as file:
+                pq.read_metadata(file)
+        except (pa.ArrowException, HoodieError, OSError):
+            yield (join(storage.uri, info.path),)
+
+
+def show_fs_path_detail(spark: Any, given: Given) -> Iterator[Row]:
+    """Shows how many files a folder has, and how large they are."""
+    storage, _ = reached(given.text("path"), None, spark)
+    found = storage.list("", recursive=True)
+    folders = sorted({info.path.split("/")[0] for info in found if "/" in info.path}) if given["is_sub"] else [""]
+    rows = []
+    for folder in folders:
+        below = [info for info in found if not info.is_folder and (not folder or info.path.startswith(f"{folder}/"))]
+        size = sum(info.size_bytes for info in below)
+        paths = len({info.path.rpartition("/")[0] for info in below})
+        rows.append((paths, len(below), size, f"{size / 1024:.2f}KB", join(storage.uri, folder), size, -1, -1))
+    yield from sorted(rows, key=lambda row: row[2], reverse=True) if given["sort"] else rows
+
+
+WITHOUT_TABLE: Mapping[str, Callable[[Any, Given], Iterable[Row]]] = {
+    each.__name__: each for each in (show_invalid_parquet, show_fs_path_detail)
+}
+"""By the name of the procedure; the first argument is the session."""
+
+FILES: Mapping[str, Callable[[HoodieTable, Given], Iterable[Row]]] = {
+    each.__name__: each
+    for each in (
+        *(show_fsview_all, show_fsview_latest, show_file_status, show_logfile_metadata, stats_file_sizes, stats_wa),
+        *(show_table_properties, show_metadata_table_partitions, show_metadata_table_files, show_metadata_table_stats),
+        *(show_metadata_table_column_stats, validate_metadata_table_files),
+    )
+}
+"""By the name of the procedure."""

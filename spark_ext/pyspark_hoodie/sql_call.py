@@ -1,0 +1,221 @@
+"""`CALL`: Apache Hudi's procedures by their names and parameters.
+
+`sql_procedures.tsv` has a line for each of its procedures in 1.2: name, parameters (`!` marks those that are required), columns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files as resources
+from itertools import islice
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from hoodie.errors import OptionError
+from pyspark_hoodie import sql_catalog
+from pyspark_hoodie.arrow_frame import arrow_frame
+from pyspark_hoodie.procedure_actions import ACTIONS
+from pyspark_hoodie.procedure_files import FILES, WITHOUT_TABLE
+from pyspark_hoodie.procedure_shows import TIMELINE, Given
+from pyspark_hoodie.sql_words import Token, Words, text_of
+from pyspark_hoodie.table import HoodieTable
+
+_TYPES = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "boolean": pa.bool_(), "double": pa.float64()}
+_SHOWS = {**TIMELINE, **FILES}
+_WHOLE = re.compile(r"[+-]?\d+[lL]?")
+_HELP = "help"
+_NOT_SERVED = {
+    **dict.fromkeys(
+        ("set_audit_lock", "show_audit_lock_status", "validate_audit_lock", "cleanup_audit_lock"),
+        "locks of tables are not audited: hoodie doctor PATH says who holds the lock of a table",
+    ),
+    **dict.fromkeys(
+        ("run_bootstrap", "show_bootstrap_mapping", "show_bootstrap_partitions"),
+        "tables are not bootstrapped: CREATE TABLE … USING hoodie AS SELECT copies rows of other formats",
+    ),
+    "hdfs_parquet_import": "CREATE TABLE … USING hoodie AS SELECT * FROM parquet.`path` imports rows",
+    "partition_bucket_index_manager": "numbers of buckets by partition are decided when the table is made",
+    "repair_deduplicate": "an upsert of the rows leaves one of each key",
+    "repair_migrate_partition_meta": "partition metadata are always text here, which every reader knows",
+    "repair_overwrite_hoodie_props": "hoodie.properties is never replaced as a whole: ALTER TABLE … SET TBLPROPERTIES keeps options",
+    "delete_marker": "every write removes markers of writers that died, and so does CALL run_rollback_inflight_tableservice",
+    "sync_validate": "CALL hive_sync says what it changed in the metastore",
+    "show_metadata_column_stats_overlap": "CALL show_metadata_table_column_stats gives the bounds of each file",
+    "show_logfile_records": "SELECT _hoodie_file_name, * FROM the table gives the rows, merged",
+}
+"""Procedures that are not served -> what to do instead."""
+
+
+class Parameter(NamedTuple):
+    name: str
+    kind: str
+    """The type, as SQL has it."""
+    is_required: bool
+    default: str | None
+
+
+class Signature(NamedTuple):
+    name: str
+    parameters: tuple[Parameter, ...]
+    columns: tuple[tuple[str, str], ...]
+    """Name and type of each."""
+
+
+@cache
+def signatures() -> Mapping[str, Signature]:
+    """The procedures by their names."""
+    text = resources(__package__).joinpath("sql_procedures.tsv").read_text(encoding="utf-8")
+    found = {}
+    for line in text.splitlines():
+        name, parameters, columns = line.split("\t")
+        made = []
+        for each in re.split(r", (?=\w+!?: )", parameters):
+            left, _, default = each.partition(" = ")
+            parameter, _, kind = left.partition(": ")
+            made.append(Parameter(parameter.rstrip("!"), kind, parameter.endswith("!"), default or None))
+        pairs = [tuple(each.rsplit(": ", 1)) for each in columns.split(", ")]
+        found[name] = Signature(name, tuple(made), tuple((column, kind) for column, kind in pairs))
+    return found
+
+
+def call(spark: Any, query: str) -> DataFrame | None:
+    """The result of a CALL of one of these procedures; None for every other statement.
+
+    Raises:
+        OptionError: there is no such procedure, or it has other parameters.
+    """
+    words = Words(query)
+    if not words.take("CALL"):
+        return None
+    *before, name = (part.lower() for part in words.name("the name of a procedure"))
+    if before not in ([], ["system"], ["spark_catalog", "system"]):
+        return None
+    signature = signatures().get(name)
+    if signature is None:
+        near = get_close_matches(name, signatures(), 3)
+        meant = f"; did you mean {' or '.join(near)}?" if near else ""
+        raise OptionError(f"there is no procedure {name}{meant} CALL help lists them all")
+    given = _bind(spark, signature, words.parts() if words.sees("(") else [])
+    if not words.is_over:
+        words.refuse(f"nothing may follow the parameters of {name}")
+    if name == _HELP:
+        return _frame(spark, signature, [(_help(given.text("cmd")),)])
+    if name in _NOT_SERVED:
+        raise OptionError(f"there is no CALL {name}: {_NOT_SERVED[name]}")
+    if name in WITHOUT_TABLE:
+        rows = WITHOUT_TABLE[name](spark, given)
+    else:
+        table = _table(spark, signature, given)
+        if name in ACTIONS:
+            return _frame(spark, signature, list(ACTIONS[name](table, given)))
+        rows = _SHOWS[name](table, given)
+    frame = _frame(spark, signature, list(islice(rows, given.number("limit"))))
+    return frame.where(given["filter"]) if given.text("filter") else frame
+
+
+def _bind(spark: Any, signature: Signature, parts: Sequence[Sequence[Token]]) -> Given:
+    by_name = {each.name.lower(): each for each in signature.parameters}
+    values: dict[str, Any] = {}
+    for place, part in enumerate(parts):
+        named = len(part) > 1 and part[0].is_name and part[1].says("=>")
+        if named and part[0].name.lower() not in by_name:
+            takes = ", ".join(each.name for each in signature.parameters)
+            raise OptionError(f"CALL {signature.name} has no parameter {part[0].name}: it takes {takes}")
+        if not named and place >= len(signature.parameters):
+            raise OptionError(f"CALL {signature.name} takes {len(signature.parameters)} parameters at most")
+        parameter = by_name[part[0].name.lower()] if named else signature.parameters[place]
+        if parameter.name in values:
+            raise OptionError(f"CALL {signature.name} names the parameter {parameter.name} twice")
+        value = _value(spark, part[2:] if named else part)
+        values[parameter.name] = _typed(signature, parameter, value)
+    for parameter in signature.parameters:
+        if parameter.is_required and values.get(parameter.name) is None:
+            raise OptionError(f"CALL {signature.name} needs the parameter {parameter.name}")
+        if values.get(parameter.name) is None:
+            values[parameter.name] = _typed(signature, parameter, parameter.default)
+    return Given(signature.name, values)
+
+
+def _value(spark: Any, tokens: Sequence[Token]) -> Any:
+    """Of an expression: literals are known here, Spark says what others are."""
+    text = "".join(token.text for token in tokens)
+    if len(tokens) == 1 and tokens[0].kind == "text" and "\\" not in text:
+        return text_of(text)
+    if _WHOLE.fullmatch(text):
+        return int(text.rstrip("lL"))
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    return spark.range(1).selectExpr(" ".join(token.text for token in tokens)).first()[0]
+
+
+def _typed(signature: Signature, parameter: Parameter, value: Any) -> Any:
+    if value is None:
+        return None
+    text = str(value).strip()
+    match parameter.kind:
+        case "int" | "bigint" if _WHOLE.fullmatch(text):
+            return int(text)
+        case "boolean" if text.lower() in ("true", "false"):
+            return text.lower() == "true"
+        case "string":
+            return str(value)
+    raise OptionError(f"CALL {signature.name}: {parameter.name} is of type {parameter.kind}, and {value!r} is none")
+
+
+def _table(spark: Any, signature: Signature, given: Given) -> HoodieTable:
+    name, path = given.text("table"), given.text("path")
+    if signature.name == "commits_compare":
+        path = ""  # of the other table
+    if name:
+        return sql_catalog.table_of(spark, name)
+    if path:
+        return HoodieTable.for_path(spark, path)
+    raise OptionError(
+        f"CALL {signature.name} needs the table: by name as table => '…', or by path => '…' where it has that"
+    )
+
+
+def _frame(spark: Any, signature: Signature, rows: Sequence[Sequence[Any]]) -> DataFrame:
+    columns = list(zip(*rows, strict=True)) or [()] * len(signature.columns)
+    arrays = [pa.array(column, _TYPES[kind]) for column, (_, kind) in zip(columns, signature.columns, strict=True)]
+    return arrow_frame(spark, pa.table(arrays, names=[name for name, _ in signature.columns]))
+
+
+def _help(name: str) -> str:
+    if not name:
+        lines = [f"\t{each}\t{_about(each)}\n" for each in sorted(signatures())]
+        return (
+            "synopsis\n\tcall [command]([key1]=>[value1],[key2]=>[value2])\ncommands and description\n"
+            + "".join(lines)
+            + "You can use 'call help(cmd=>[command])' to view the detailed parameters of the command\n"
+        )
+    signature = signatures().get(name.strip().lower())
+    if signature is None:
+        raise OptionError(f"there is no procedure {name}: CALL help lists them all")
+    names = {"int": "integer", "bigint": "long"}
+    given = [("param", "type_name", "default_value", "required")]
+    given += [
+        (each.name, names.get(each.kind, each.kind), str(each.default), str(each.is_required).lower())
+        for each in signature.parameters
+    ]
+    output = [
+        ("name", "type_name", "nullable", "metadata"),
+        *((name, names.get(kind, kind), "true", "{}") for name, kind in signature.columns),
+    ]
+    return f"parameters:\n{_aligned(given)}outputType:\n{_aligned(output)}"
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    return "".join("".join(f"\t{cell:<30}" for cell in row) + "\n" for row in rows)
+
+
+def _about(name: str) -> str:
+    if name in _NOT_SERVED:
+        return f"not here: {_NOT_SERVED[name]}"
+    done = {**WITHOUT_TABLE, **_SHOWS, **ACTIONS}.get(name)
+    return (done.__doc__ or "").partition("\n")[0] if done else "Lists the procedures, or the parameters of one."

@@ -1,0 +1,245 @@
+"""Statements about our tables that Spark's grammar lacks, or its analyzer refuses: they become calls of `HoodieTable`, or others.
+
+`CALL`, `SHOW INDEXES`, `CREATE INDEX`, `DROP INDEX`, `INSERT OVERWRITE DIRECTORY … USING hoodie`, `MERGE WITH SCHEMA EVOLUTION`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructField, StructType
+
+from hoodie.errors import OptionError
+from hoodie.model.index_results import IndexState
+from pyspark_hoodie import sql_call, sql_catalog
+from pyspark_hoodie.arrow_frame import arrow_frame
+from pyspark_hoodie.schema import arrow_schema
+from pyspark_hoodie.sql_words import Token, Words, quoted_name
+from pyspark_hoodie.table import HoodieTable
+
+Sql = Callable[[str], DataFrame]
+"""Runs a statement of Spark's own."""
+_RECORD_INDEX, _COLUMN_STATS, _BLOOM_FILTERS = "record_index", "column_stats", "bloom_filters"
+_PARTITIONS = (_RECORD_INDEX, _COLUMN_STATS, _BLOOM_FILTERS, "partition_stats", "files")
+_COLUMNS_OF = {
+    _COLUMN_STATS: "hoodie.metadata.index.column.stats.column.list",
+    _BLOOM_FILTERS: "hoodie.metadata.index.bloom.filter.column.list",
+}
+_SHOWN = pa.schema([(name, pa.string()) for name in ("index_name", "index_type", "col_name")])
+
+
+def answer(spark: Any, query: str, run: Sql) -> DataFrame | None:
+    """What one of these statements gives; None for every other one, and for tables of others."""
+    first = query.lstrip()[:2].upper()
+    if first in ("CA", "--", "/*") and (called := sql_call.call(spark, query)) is not None:
+        return called
+    words = Words(query)
+    if words.take("SHOW", "INDEXES"):
+        return _show_indexes(spark, words)
+    if words.take("CREATE", "INDEX"):
+        return _create_index(spark, words)
+    if words.take("DROP", "INDEX"):
+        return _drop_index(spark, words)
+    if words.take("INSERT", "OVERWRITE", "DIRECTORY") or words.take("INSERT", "OVERWRITE", "LOCAL", "DIRECTORY"):
+        return _write_directory(words, run)
+    if words.take("MERGE", "WITH", "SCHEMA", "EVOLUTION", "INTO"):
+        return _evolve(spark, words, run)
+    return None
+
+
+# -- Indexes.
+
+
+def _table(spark: Any, words: Words) -> HoodieTable | None:
+    name = quoted_name(words.name("the name of a table"))
+    return None if sql_catalog.is_of_others(spark, name) else sql_catalog.table_of(spark, name)
+
+
+def _show_indexes(spark: Any, words: Words) -> DataFrame | None:
+    if not (words.take("FROM") or words.take("IN")):
+        words.expect("FROM")
+    words.take("TABLE")
+    table = _table(spark, words)
+    if table is None:
+        return None
+    there = [each for each in table.indexes() if each.name in _PARTITIONS and each.name != "files"]
+    there.sort(key=lambda each: each.name)
+    rows = [{"index_name": i.name, "index_type": i.name, "col_name": ",".join(i.columns)} for i in there]
+    return arrow_frame(spark, pa.Table.from_pylist(rows, _SHOWN))
+
+
+def _create_index(spark: Any, words: Words) -> DataFrame | None:
+    may_exist = words.take("IF", "NOT", "EXISTS")
+    (name,) = words.name("the name of the index")[-1:]
+    words.expect("ON")
+    words.take("TABLE")
+    table = _table(spark, words)
+    if table is None:
+        return None
+    kind = words.name("the kind of the index")[-1].lower() if words.take("USING") else ""
+    columns = ["".join(_written(token) for token in part) for part in words.parts()] if words.sees("(") else []
+    options = words.options() if words.take("OPTIONS") else {}
+    partition = _partition_of(table, name.lower(), kind, columns, options)
+    if any(each.name == partition and each.state is IndexState.READY for each in table.indexes()):
+        if may_exist:
+            return _nothing(spark)
+        raise OptionError(
+            f"table {table.uri} has the index {partition} already: DROP INDEX {partition} ON the table first"
+        )
+    given = {_COLUMNS_OF[partition]: ",".join(columns)} if partition in _COLUMNS_OF and columns else {}
+    table.build_index(partition, {**given, **{key: text for key, text in options.items() if key.startswith("hoodie.")}})
+    return _nothing(spark)
+
+
+def _written(token: Token) -> str:
+    return token.name if token.is_name else token.text
+
+
+def _partition_of(table: HoodieTable, name: str, kind: str, columns: list[str], options: Mapping[str, str]) -> str:
+    """The partition of the metadata table that serves as this index."""
+    expression = {key.lower(): text for key, text in options.items()}.get("expr", "identity")
+    if expression.lower() != "identity":
+        raise OptionError(
+            f"CREATE INDEX {name}: there are no indexes of expressions such as {expression}; column_stats of the column itself "
+            "serve filters on it"
+        )
+    if kind in _PARTITIONS or (not kind and name in _PARTITIONS):
+        found = kind or name
+    elif kind:
+        raise OptionError(f"CREATE INDEX {name}: there is no kind {kind}; there are {', '.join(_PARTITIONS)}")
+    else:
+        found = _RECORD_INDEX
+    keys = table.config.record_key_fields
+    if found == _RECORD_INDEX and columns and {each.lower() for each in columns} != {each.lower() for each in keys}:
+        raise OptionError(
+            f"CREATE INDEX {name}: an index of {', '.join(columns)} would be a secondary one, and there are none; record_index is "
+            f"of the record key ({', '.join(keys) or 'which the table makes itself'}), column_stats serve filters on other columns"
+        )
+    return found
+
+
+def _drop_index(spark: Any, words: Words) -> DataFrame | None:
+    may_lack = words.take("IF", "EXISTS")
+    (name,) = words.name("the name of the index")[-1:]
+    words.expect("ON")
+    words.take("TABLE")
+    table = _table(spark, words)
+    if table is None:
+        return None
+    is_there = name in {each.name for each in table.indexes()} and name in _PARTITIONS
+    if not (is_there and table.drop_index(name)) and not may_lack:
+        raise OptionError(f"table {table.uri} has no index {name}: SHOW INDEXES FROM the table lists them")
+    return _nothing(spark)
+
+
+def _nothing(spark: Any) -> DataFrame:
+    return spark.range(0).select()
+
+
+# -- Files of a query.
+
+
+def _write_directory(words: Words, run: Sql) -> DataFrame | None:
+    """`INSERT OVERWRITE DIRECTORY 'path' USING hoodie OPTIONS (…) SELECT …`: the table at the path is made, or replaced."""
+    path = ""
+    if not words.is_over and words.tokens[words.at].kind == "text":
+        path = words.tokens[words.at].text[1:-1]
+        words.at += 1
+    if not words.take("USING") or not sql_catalog.is_ours(".".join(words.name("a format"))):
+        return None
+    options = words.options() if words.take("OPTIONS") else {}
+    path = path or options.pop("path", "")
+    if not path:
+        words.refuse("INSERT OVERWRITE DIRECTORY needs the path: after DIRECTORY, or as OPTIONS (path '…')")
+    words.take("AS")
+    frame = run(words.slice(words.at, len(words.tokens)))
+    properties = sql_catalog.table_options(options)
+    frame.write.format("hoodie").options(**{**options, **properties}).mode("overwrite").save(path)
+    return frame.limit(0).select()
+
+
+# -- MERGE that adds columns.
+
+
+def _evolve(spark: Any, words: Words, run: Sql) -> DataFrame | None:
+    """Columns of the source that the table lacks are added first; then it is a MERGE as others are."""
+    start = words.at
+    name = quoted_name(words.name("the table of the MERGE"))
+    if sql_catalog.is_of_others(spark, name):
+        return None
+    words.at = words.find("USING")
+    words.expect("USING")
+    source_start, on = words.at, words.find("ON")
+    source, alias = _source(words, source_start, on)
+    rows = run(f"SELECT * FROM {source}").schema
+    when = words.find("WHEN")
+    words.at = when
+    table = sql_catalog.table_of(spark, name)
+    _add_columns(table, [f for f in rows.fields if f.name.lower() in _assigned(words, rows.names)])
+    stored = {each.lower() for each in spark.table(name).columns}
+    common = [each for each in rows.names if each.lower() in stored]
+    head = words.slice(start, source_start)
+    return run(
+        f"MERGE INTO {head} {source} AS {alias} {words.slice(on, when)} {_spelled_out(words, when, common, alias)}"
+    )
+
+
+def _source(words: Words, start: int, on: int) -> tuple[str, str]:
+    """The text of the source without its alias, and that alias."""
+    last = words.tokens[on - 1]
+    named = on - start > 1 and last.is_name and not words.tokens[on - 2].says(".")
+    end = on - 1 if named else on
+    if named and words.tokens[end - 1].says("AS"):
+        end -= 1
+    if named:
+        return words.slice(start, end), last.text
+    if words.tokens[start].says("("):
+        return words.slice(start, end), "hoodie_source"
+    return words.slice(start, end), last.text
+
+
+def _assigned(words: Words, names: list[str]) -> set[str]:
+    """Columns of the source, in lower case, that a clause gives to the table under their own names."""
+    known = {name.lower() for name in names}
+    found: set[str] = set()
+    is_set = is_listed = False
+    for at in range(words.at, len(words.tokens)):
+        token, before = words.tokens[at], words.tokens[at - 1]
+        if token.says("*") and before.says("SET", "INSERT"):
+            return known
+        if token.depth == 0 and token.says("SET", "WHEN"):
+            is_set = token.says("SET")
+        if token.depth == 0 and token.says("(", ")"):
+            is_listed = token.says("(") and before.says("INSERT")
+        is_next_equal = at + 1 < len(words.tokens) and words.tokens[at + 1].says("=")
+        if token.is_name and (is_listed or (is_set and token.depth == 0 and is_next_equal)):
+            found.add(token.name.lower())
+    return found & known
+
+
+def _add_columns(table: HoodieTable, fields: list[StructField]) -> None:
+    stored = table.schema
+    there = {name.lower() for name in (stored.names if stored is not None else [])}
+    for field in fields:
+        if field.name.lower() not in there and not field.name.startswith("_hoodie_"):
+            table.alter.add_column(field.name, arrow_schema(StructType([field])).field(0).type)
+
+
+def _spelled_out(words: Words, start: int, common: list[str], alias: str) -> str:
+    """The clauses, with the columns that both sides have in place of `*`."""
+    columns = [f"`{name}`" for name in common]
+    out, copied = "", words.tokens[start].start
+    for at in range(start, len(words.tokens)):
+        token, before = words.tokens[at], words.tokens[at - 1]
+        if token.depth or not token.says("*") or not before.says("SET", "INSERT"):
+            continue
+        out += words.text[copied : token.start]
+        if before.says("SET"):
+            out += ", ".join(f"{each} = {alias}.{each}" for each in columns)
+        else:
+            out += f"({', '.join(columns)}) VALUES ({', '.join(f'{alias}.{each}' for each in columns)})"
+        copied = token.end
+    return out + words.text[copied : words.tokens[-1].end]

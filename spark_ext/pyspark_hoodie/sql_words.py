@@ -1,0 +1,158 @@
+"""The words of a statement in Spark's SQL: for statements that Spark's grammar does not have.
+
+Only clauses are found. What expressions mean is left to Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple, NoReturn
+
+from hoodie.errors import OptionError
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+|--[^\n]*|/\*.*?\*/)
+    |(?P<text>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
+    |(?P<quoted>`(?:[^`]|``)*`)
+    |(?P<word>[^\W\d]\w*)
+    |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\w*)
+    |(?P<sign>=>|<=>|::|[<>!=]=|<>|.)""",
+    re.VERBOSE | re.DOTALL,
+)
+_CLOSED = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+
+
+class Token(NamedTuple):
+    """A word, a quoted name, a text, a number or a sign."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+    depth: int
+    """Of parentheses and CASE around it."""
+
+    def says(self, *words: str) -> bool:
+        return self.kind in ("word", "sign") and self.text.upper() in words
+
+    @property
+    def is_name(self) -> bool:
+        return self.kind in ("word", "quoted")
+
+    @property
+    def name(self) -> str:
+        return self.text[1:-1].replace("``", "`") if self.kind == "quoted" else self.text
+
+
+def tokens_of(text: str) -> list[Token]:
+    """What stands in the text, without spaces and comments, up to a semicolon at its end."""
+    found: list[Token] = []
+    depth = 0
+    for match in _TOKEN.finditer(text):
+        kind = str(match.lastgroup)
+        if kind == "space":
+            continue
+        step = _CLOSED.get(match[0], 0) if kind == "sign" else 0
+        if kind == "word":
+            step = {"CASE": 1, "END": -1}.get(match[0].upper(), 0)
+        depth = max(depth + min(step, 0), 0)
+        found.append(Token(kind, match[0], match.start(), match.end(), depth))
+        depth += max(step, 0)
+    while found and found[-1].text == ";":
+        found.pop()
+    return found
+
+
+class Words:
+    """Goes through the tokens of one statement."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = tokens_of(text)
+        self.at = 0
+
+    @property
+    def is_over(self) -> bool:
+        return self.at >= len(self.tokens)
+
+    def sees(self, *words: str) -> bool:
+        """Whether the next tokens are these words."""
+        there = self.tokens[self.at : self.at + len(words)]
+        return len(there) == len(words) and all(token.says(word) for token, word in zip(there, words, strict=True))
+
+    def take(self, *words: str) -> bool:
+        """Pass these words, if they are the next ones."""
+        found = self.sees(*words)
+        self.at += len(words) * found
+        return found
+
+    def expect(self, *words: str) -> None:
+        if not self.take(*words):
+            self.refuse(f"{' '.join(words)} should stand {self._here()}")
+
+    def name(self, what: str) -> list[str]:
+        """The parts of a name, such as `db.t`."""
+        found = []
+        while not self.is_over and self.tokens[self.at].is_name:
+            found.append(self.tokens[self.at].name)
+            self.at += 1
+            if not self.take("."):
+                break
+        if not found:
+            self.refuse(f"{what} is missing {self._here()}")
+        return found
+
+    def parts(self) -> list[list[Token]]:
+        """What stands in the parentheses that begin here, parted by commas."""
+        self.expect("(")
+        depth = self.tokens[self.at - 1].depth + 1
+        found: list[list[Token]] = [[]]
+        while not self.is_over and not (self.tokens[self.at].depth < depth):
+            token = self.tokens[self.at]
+            if token.depth == depth and token.says(","):
+                found.append([])
+            else:
+                found[-1].append(token)
+            self.at += 1
+        self.expect(")")
+        return [part for part in found if part]
+
+    def options(self) -> dict[str, str]:
+        """`('a' = 'b', c.d = 1)` as options."""
+        found = {}
+        for part in self.parts():
+            equals = next((at for at, token in enumerate(part) if token.says("=")), len(part))
+            key = "".join(_plain(token) for token in part[:equals])
+            found[key] = "".join(_plain(token) for token in part[equals + 1 :])
+        return found
+
+    def find(self, *words: str, depth: int = 0) -> int:
+        """Where the first of these words stands; where the statement ends, if none does."""
+        for at in range(self.at, len(self.tokens)):
+            if self.tokens[at].depth == depth and self.tokens[at].says(*words):
+                return at
+        return len(self.tokens)
+
+    def slice(self, start: int, end: int) -> str:
+        """The text of these tokens."""
+        return "" if end <= start else self.text[self.tokens[start].start : self.tokens[end - 1].end]
+
+    def refuse(self, why: str) -> NoReturn:
+        raise OptionError(f"this statement cannot be understood: {why}")
+
+    def _here(self) -> str:
+        return "at the end" if self.is_over else f"before {self.tokens[self.at].text!r}"
+
+
+def _plain(token: Token) -> str:
+    return text_of(token.text) if token.kind == "text" else token.name
+
+
+def text_of(literal: str) -> str:
+    """What a text in quotes says. `literal` has no escapes but those of quotes and backslashes."""
+    return re.sub(r"\\(.)", r"\1", literal[1:-1])
+
+
+def quoted_name(parts: list[str]) -> str:
+    """The name as SQL has it."""
+    return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
