@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from pyspark.sql import DataFrame
+
 from hoodie.errors import OptionError
 from hoodie.model.findings import RepairKind
 from hoodie.model.names import folder_of
@@ -169,7 +171,7 @@ def truncate_table(table: HoodieTable, given: Given) -> Iterator[Row]:
     yield "SUCCESS", round((time.monotonic() - started) * 1000)
 
 
-def _copied(table: HoodieTable, given: Given) -> object:
+def _copied(table: HoodieTable, given: Given) -> DataFrame:
     kind, as_of = given.text("query_type"), given.text("as_of_instant") or None
     begin, end = given.text("begin_instance_time") or None, given.text("end_instance_time") or None
     if kind == "incremental":
@@ -184,14 +186,13 @@ def _copied(table: HoodieTable, given: Given) -> object:
 
 def copy_to_table(table: HoodieTable, given: Given) -> Iterator[Row]:
     """Copies rows into another table."""
-    frame: object = _copied(table, given)
-    frame.write.mode(given.text("save_mode")).saveAsTable(given.text("new_table"))  # type: ignore[attr-defined]
+    _copied(table, given).write.mode(given.text("save_mode")).saveAsTable(given.text("new_table"))
     yield (0,)
 
 
 def copy_to_temp_view(table: HoodieTable, given: Given) -> Iterator[Row]:
     """Gives rows the name of a temporary view."""
-    frame: object = _copied(table, given)
+    frame = _copied(table, given)
     verb = "createOrReplace" if given["replace"] else "create"
     getattr(frame, f"{verb}{'Global' if given['global'] else ''}TempView")(given.text("view_name"))
     yield (0,)
@@ -259,21 +260,12 @@ def downgrade_table(table: HoodieTable, given: Given) -> Iterator[Row]:
     yield (True,)
 
 
-_HIVE = {
-    "username": "username",
-    "password": "password",
-    "use_jdbc": "use_jdbc",
-    "mode": "mode",
-    "partition_fields": "partition_fields",
-    "partition_extractor_class": "partition_extractor_class",
-}
+_HIVE = ("username", "password", "use_jdbc", "mode", "partition_fields", "partition_extractor_class")
 
 
 def hive_sync(table: HoodieTable, given: Given) -> Iterator[Row]:
     """Registers the table in a Hive metastore."""
-    options = {
-        f"hoodie.datasource.hive_sync.{key}": given.text(name) for name, key in _HIVE.items() if given.text(name)
-    }
+    options = {f"hoodie.datasource.hive_sync.{name}": given.text(name) for name in _HIVE if given.text(name)}
     if given.text("sync_incremental"):
         options["hoodie.meta.sync.incremental"] = given.text("sync_incremental")
     table.register_in_hive(metastore=given.text("metastore_uri") or None, options=options)

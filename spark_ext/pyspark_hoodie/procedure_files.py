@@ -143,8 +143,10 @@ def metadata_table(table: HoodieTable) -> MetadataTable:
     context: TableContext = table._context.on_storage()
     found = MetadataTable.open(context.storage, context.config, context.active.load(), context.cache)
     if found.partitions() is None:
-        why = next(iter(found.reasons.values()), "CALL create_metadata_table makes one")
-        raise OptionError(f"table {table.uri} has no metadata table that can be read: {why}")
+        why = next(iter(found.reasons.values()), "there is none")
+        raise OptionError(
+            f"the metadata table of {table.uri} cannot be read: {why}. CALL create_metadata_table makes one where there is none"
+        )
     return found
 
 

@@ -26,10 +26,10 @@ from pyspark_hoodie.sql_words import Token, Words, text_of
 from pyspark_hoodie.table import HoodieTable
 
 _TYPES = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "boolean": pa.bool_(), "double": pa.float64()}
-_SHOWS = {**TIMELINE, **FILES}
+SHOWS = {**TIMELINE, **FILES}
 _WHOLE = re.compile(r"[+-]?\d+[lL]?")
 _HELP = "help"
-_NOT_SERVED = {
+NOT_SERVED = {
     **dict.fromkeys(
         ("set_audit_lock", "show_audit_lock_status", "validate_audit_lock", "cleanup_audit_lock"),
         "locks of tables are not audited: hoodie doctor PATH says who holds the lock of a table",
@@ -100,25 +100,26 @@ def call(spark: Any, query: str) -> DataFrame | None:
         near = get_close_matches(name, signatures(), 3)
         meant = f"; did you mean {' or '.join(near)}?" if near else ""
         raise OptionError(f"there is no procedure {name}{meant} CALL help lists them all")
-    given = _bind(spark, signature, words.parts() if words.sees("(") else [])
+    given = bind(spark, signature, words.parts() if words.sees("(") else [])
     if not words.is_over:
         words.refuse(f"nothing may follow the parameters of {name}")
     if name == _HELP:
         return _frame(spark, signature, [(_help(given.text("cmd")),)])
-    if name in _NOT_SERVED:
-        raise OptionError(f"there is no CALL {name}: {_NOT_SERVED[name]}")
+    if name in NOT_SERVED:
+        raise OptionError(f"there is no CALL {name}: {NOT_SERVED[name]}")
     if name in WITHOUT_TABLE:
         rows = WITHOUT_TABLE[name](spark, given)
     else:
         table = _table(spark, signature, given)
         if name in ACTIONS:
             return _frame(spark, signature, list(ACTIONS[name](table, given)))
-        rows = _SHOWS[name](table, given)
+        rows = SHOWS[name](table, given)
     frame = _frame(spark, signature, list(islice(rows, given.number("limit"))))
     return frame.where(given["filter"]) if given.text("filter") else frame
 
 
-def _bind(spark: Any, signature: Signature, parts: Sequence[Sequence[Token]]) -> Given:
+def bind(spark: Any, signature: Signature, parts: Sequence[Sequence[Token]]) -> Given:
+    """The parameters of a call, by name and by place."""
     by_name = {each.name.lower(): each for each in signature.parameters}
     values: dict[str, Any] = {}
     for place, part in enumerate(parts):
@@ -181,9 +182,14 @@ def _table(spark: Any, signature: Signature, given: Given) -> HoodieTable:
 
 
 def _frame(spark: Any, signature: Signature, rows: Sequence[Sequence[Any]]) -> DataFrame:
+    return arrow_frame(spark, in_columns(signature, rows))
+
+
+def in_columns(signature: Signature, rows: Sequence[Sequence[Any]]) -> pa.Table:
+    """The rows under the names and in the types of the procedure's columns."""
     columns = list(zip(*rows, strict=True)) or [()] * len(signature.columns)
     arrays = [pa.array(column, _TYPES[kind]) for column, (_, kind) in zip(columns, signature.columns, strict=True)]
-    return arrow_frame(spark, pa.table(arrays, names=[name for name, _ in signature.columns]))
+    return pa.table(arrays, names=[name for name, _ in signature.columns])
 
 
 def _help(name: str) -> str:
@@ -215,7 +221,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _about(name: str) -> str:
-    if name in _NOT_SERVED:
-        return f"not here: {_NOT_SERVED[name]}"
-    done = {**WITHOUT_TABLE, **_SHOWS, **ACTIONS}.get(name)
+    if name in NOT_SERVED:
+        return f"not here: {NOT_SERVED[name]}"
+    done = {**WITHOUT_TABLE, **SHOWS, **ACTIONS}.get(name)
     return (done.__doc__ or "").partition("\n")[0] if done else "Lists the procedures, or the parameters of one."

@@ -136,7 +136,8 @@ def _drop_index(spark: Any, words: Words) -> DataFrame | None:
 
 
 def _nothing(spark: Any) -> DataFrame:
-    return spark.range(0).select()
+    nothing: DataFrame = spark.range(0).select()
+    return nothing
 
 
 # -- Files of a query.

@@ -1,0 +1,181 @@
+"""Procedures and the words of statements, on tables that are open without a session."""
+
+import pytest
+
+import hoodie
+from hoodie.errors import OptionError
+from pyspark_hoodie.procedure_actions import ACTIONS
+from pyspark_hoodie.procedure_files import FILES, WITHOUT_TABLE
+from pyspark_hoodie.procedure_shows import TIMELINE
+from pyspark_hoodie.sql_call import NOT_SERVED, SHOWS, bind, in_columns, signatures
+from pyspark_hoodie.sql_metadata import metadata_rows
+from pyspark_hoodie.sql_statements import _assigned, _source, _spelled_out
+from pyspark_hoodie.sql_words import Words, tokens_of
+
+ROWS = [{"id": 1, "n": 1.0, "ts": 1, "city": "oslo"}, {"id": 2, "n": 2.0, "ts": 1, "city": "rome"}]
+
+
+@pytest.fixture(params=["6", "9"])
+def table(request, tmp_path):
+    made = hoodie.create_table(
+        tmp_path / "t",
+        {"id": "int64", "n": "float64", "ts": "int64", "city": "string"},
+        record_key="id",
+        partition_by="city",
+        ordering="ts",
+        table_type="MERGE_ON_READ",
+        options={"hoodie.write.table.version": request.param},
+    )
+    made.upsert(ROWS)
+    made.upsert([{"id": 1, "n": 5.0, "ts": 2, "city": "oslo"}])
+    return made
+
+
+def call(table, text):
+    """The rows of a call, in the types of its columns."""
+    words = Words(f"CALL {text}")
+    words.expect("CALL")
+    (name,) = words.name("a procedure")
+    signature = signatures()[name]
+    given = bind(None, signature, words.parts())
+    return in_columns(signature, list({**SHOWS, **ACTIONS}[name](table, given))).to_pylist()
+
+
+def test_each_procedure_is_served_or_one_sentence():
+    served = [*TIMELINE, *FILES, *WITHOUT_TABLE, *ACTIONS, *NOT_SERVED, "help"]
+    assert sorted(served) == sorted(signatures())
+    assert len(served) == 72
+
+
+def test_what_is_shown_has_the_columns_of_apache_hudi(table):
+    first, last = (each.instant for each in table.history())
+    shown = call(table, "show_commits(table => 't')")
+    assert [row["commit_time"] for row in shown] == [last, first]
+    assert [row["total_files_added"] for row in shown] == [0, 2]
+    assert all(row["state_transition_time"] > row["commit_time"] for row in shown)
+    assert [row["num_inserts"] for row in call(table, "show_commits_metadata('t')")] == [0, 1, 1]
+    for name in ("show_commit_files", "show_commit_partitions"):
+        found = call(table, f"{name}('t', 10, '{first}')")
+        assert [row["partition_path"] for row in found] == ["oslo", "rome"], name
+    assert call(table, f"show_commit_write_stats('t', 10, '{first}')")[0]["total_records_written"] == 2
+    assert [row["state"] for row in call(table, "show_timeline('t')")] == ["COMPLETED", "COMPLETED"]
+    assert [row["num_delta_files"] for row in call(table, "show_fsview_latest('t')")] == [1, 0]
+    assert len(call(table, "show_fsview_all(table => 't', path_regex => 'os*')")) == 1
+    assert [row["instant_time"] for row in call(table, "show_logfile_metadata('t', '', '*')")] == [last]
+    assert call(table, "stats_wa('t')")[-1] == {
+        "commit_time": "Total", "total_upserted": 1, "total_written": 3, "write_amplification_factor": "3.00"
+    }  # fmt: skip
+    assert call(table, "stats_file_sizes('t')")[-1]["num_files"] == 3
+    for name in ("show_cleans", "show_cleans_metadata", "show_clean_plans", "show_rollbacks", "show_archived_commits"):
+        assert call(table, f"{name}('t')") == [], name
+
+
+def test_services_are_planned_and_run(table):
+    (plan,) = call(table, "run_compaction('schedule', 't')")
+    assert (plan["operation_size"], plan["state"]) == (1, "REQUESTED")
+    assert call(table, "show_compaction('t')") == [plan]
+    (done,) = call(table, f"run_compaction(op => 'run', table => 't', timestamp => {plan['timestamp']})")
+    assert done == {**plan, "state": "COMPLETED"}
+    (sorted_,) = call(table, "run_clustering(table => 't', order => 'n', show_involved_partition => true)")
+    assert (sorted_["state"], sorted_["involved_partitions"]) == ("COMPLETED", "oslo,rome")
+    assert [row["timestamp"] for row in call(table, "show_clustering('t')")] == [sorted_["timestamp"]]
+    (clean,) = call(table, "run_clean(table => 't', retain_commits => 1)")
+    assert [row["clean_time"] for row in call(table, "show_cleans('t')")] == [clean["start_clean_time"]]
+    with pytest.raises(OptionError, match="op is schedule, execute"):
+        call(table, "run_compaction('later', 't')")
+    with pytest.raises(OptionError, match="1 is not pending; pending are none"):
+        call(table, "run_clustering(table => 't', instants => '1')")
+
+
+def test_commits_are_undone_and_shown(table):
+    last = table.history()[-1].instant
+    assert call(table, f"rollback_to_instant('t', '{last}')") == [{"rollback_result": True}]
+    (undone,) = call(table, "show_rollbacks('t')")
+    assert undone["rollback_instant"] == last
+    details = call(table, f"show_rollback_detail('t', 10, '{undone['instant']}')")
+    assert all(row["rollback_instant"] == f"[{last}]" for row in details)
+    assert "Rolled back " + last in [row["rollback_info"] for row in call(table, "show_timeline('t')")]
+
+
+def test_the_metadata_table_is_made_shown_and_compared(table):
+    call(table, "create_metadata_table('t')")
+    table.build_index("column_stats")
+    opened = hoodie.open_table(table.uri)
+    assert [row["partition"] for row in call(opened, "show_metadata_table_partitions('t')")] == ["oslo", "rome"]
+    assert len(call(opened, "show_metadata_table_files(table => 't', partition => 'oslo')")) == 2
+    assert call(opened, "validate_metadata_table_files('t')") == []
+    bounds = call(opened, "show_metadata_table_column_stats(table => 't', targetColumns => 'n')")
+    assert [(row["min_value"], row["null_number"]) for row in bounds] == [("1.0", 0), ("2.0", 0)]
+    found = metadata_rows(opened).to_pylist()
+    assert {row["type"] for row in found} >= {1, 2, 3}
+    assert {row["key"] for row in found if row["type"] == 2} == {"oslo", "rome"}
+    call(opened, "delete_metadata_table('t')")
+    with pytest.raises(OptionError, match="CALL create_metadata_table makes one"):
+        call(hoodie.open_table(table.uri), "show_metadata_table_partitions('t')")
+
+
+CALLS = {
+    "show_commits()": "needs the parameter table",
+    "show_commits('t', 'many')": "limit is of type int, and 'many' is none",
+    "show_commits('t', 1, 2)": "takes 2 parameters at most",
+    "show_commits(tabel => 't')": "has no parameter tabel: it takes table, limit",
+    "show_commits('t', table => 't')": "names the parameter table twice",
+    "run_clean(table => 't', options => 'a')": "options are key=value",
+}
+
+
+@pytest.mark.parametrize("text", CALLS)
+def test_wrong_parameters_are_one_sentence(table, text):
+    with pytest.raises(OptionError, match=CALLS[text]):
+        call(table, text)
+
+
+def test_words_are_found_beside_comments_texts_and_cases():
+    text = "a -- it's\n, `b``c`.d /* ( */ (CASE WHEN 'x''y' = \"(\" THEN 1.5e3 END) => 2;"
+    found = tokens_of(text)
+    assert [token.text for token in found][:5] == ["a", ",", "`b``c`", ".", "d"]
+    assert found[2].name == "b`c"
+    assert [token.depth for token in found if token.text in ("(", "CASE", "THEN", "END", ")", "=>")] == [
+        0,
+        1,
+        2,
+        1,
+        0,
+        0,
+    ]
+
+
+MERGE = (
+    "t USING (SELECT 1 AS id, 2 AS a) AS s ON t.id = s.id WHEN MATCHED AND s.b = 1 THEN UPDATE SET t.a = s.x, n = CASE WHEN c = 1 "
+    "THEN 2 END WHEN NOT MATCHED THEN INSERT (id, `d`) VALUES (s.id, e)"
+)
+
+
+def test_columns_that_a_merge_assigns():
+    words = Words(MERGE)
+    words.at = words.find("WHEN")
+    assert _assigned(words, ["id", "a", "b", "c", "d", "e", "x"]) == {"id", "a", "d"}
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "alias"),
+    [
+        ("(SELECT 1) AS s ON", "(SELECT 1)", "s"),
+        ("(SELECT 1) s ON", "(SELECT 1)", "s"),
+        ("(SELECT 1) ON", "(SELECT 1)", "hoodie_source"),
+        ("db.t ON", "db.t", "t"),
+        ("db.t u ON", "db.t", "u"),
+        ("`t` ON", "`t`", "`t`"),
+    ],
+)
+def test_the_source_of_a_merge(text, source, alias):
+    words = Words(text)
+    assert _source(words, 0, words.find("ON")) == (source, alias)
+
+
+def test_stars_are_spelled_out():
+    words = Words("WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED AND s.a * 2 > 1 THEN INSERT *")
+    assert _spelled_out(words, 0, ["id", "a"], "s") == (
+        "WHEN MATCHED THEN UPDATE SET `id` = s.`id`, `a` = s.`a` WHEN NOT MATCHED AND s.a * 2 > 1 THEN INSERT (`id`, `a`) "
+        "VALUES (s.`id`, s.`a`)"
+    )
