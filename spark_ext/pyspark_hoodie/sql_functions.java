@@ -1,4 +1,7 @@
-/* Table functions of ours: Python makes their rows' plan while Spark analyzes a statement. */
+/* Table functions of ours in the session's registry.
+ *
+ * Python makes the plan of their rows while Spark analyzes a statement.
+ */
 package hoodie_spark;
 
 import java.util.*;

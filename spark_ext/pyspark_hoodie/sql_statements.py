@@ -33,10 +33,9 @@ _SHOWN = pa.schema([(name, pa.string()) for name in ("index_name", "index_type",
 
 def answer(spark: Any, query: str, run: Sql) -> DataFrame | None:
     """What one of these statements gives; None for every other one, and for tables of others."""
-    first = query.lstrip()[:2].upper()
-    if first in ("CA", "--", "/*") and (called := sql_call.call(spark, query)) is not None:
-        return called
     words = Words(query)
+    if words.sees("CALL"):
+        return sql_call.call(spark, query)
     if words.take("SHOW", "INDEXES"):
         return _show_indexes(spark, words)
     if words.take("CREATE", "INDEX"):
