@@ -120,14 +120,14 @@ CALLS = {
     "show_commits('t', 1, 2)": "takes 2 parameters at most",
     "show_commits(tabel => 't')": "has no parameter tabel: it takes table, limit",
     "show_commits('t', table => 't')": "names the parameter table twice",
-    "run_clean(table => 't', options => 'a')": "options are key=value",
+    "run_compaction('run', options => 'a')": "options are key=value",
 }
 
 
 @pytest.mark.parametrize("text", CALLS)
-def test_wrong_parameters_are_one_sentence(table, text):
+def test_wrong_parameters_are_one_sentence(text):
     with pytest.raises(OptionError, match=CALLS[text]):
-        call(table, text)
+        call(None, text)
 
 
 def test_words_are_found_beside_comments_texts_and_cases():
