@@ -8,6 +8,7 @@ from pyspark_hoodie.procedure_actions import ACTIONS
 from pyspark_hoodie.procedure_files import FILES, WITHOUT_TABLE
 from pyspark_hoodie.procedure_shows import TIMELINE
 from pyspark_hoodie.sql_call import NOT_SERVED, SHOWS, bind, in_columns, signatures
+from pyspark_hoodie.sql_hook import instead
 from pyspark_hoodie.sql_metadata import metadata_rows
 from pyspark_hoodie.sql_statements import _assigned, _source, _spelled_out
 from pyspark_hoodie.sql_words import Words, tokens_of
@@ -128,6 +129,12 @@ CALLS = {
 def test_wrong_parameters_are_one_sentence(text):
     with pytest.raises(OptionError, match=CALLS[text]):
         call(None, text)
+
+
+def test_clients_of_connect_are_told_what_to_do_instead():
+    changes = instead("select * from hudi_table_changes('t', 'latest_state', 'earliest')", has_catalog=False)
+    assert changes is not None
+    assert "HoodieTable.for_path" in changes
 
 
 def test_words_are_found_beside_comments_texts_and_cases():
