@@ -196,7 +196,7 @@ def show_timeline(table: HoodieTable, given: Given) -> Iterator[Row]:
     """Shows the instants in all states, the newest first."""
     first, last = given.text("startTime"), given.text("endTime")
     active = table._context.active
-    undone = {}
+    undone: dict[str, list[str]] = {}
     for rollback in (i for i in table.timeline if i.action is Action.ROLLBACK and i.is_completed):
         for time, _ in active.read_undone(rollback).undone:
             undone.setdefault(str(time), []).append(rollback.time)

@@ -21,20 +21,16 @@ from pyspark_hoodie.table import HoodieTable
 Find = Callable[[str], HoodieTable]
 """Opens a table by its name or path."""
 _QUERIES = ("snapshot", "read_optimized")
-_TIMELINE = pa.schema(
-    [
-        *((name, pa.string()) for name in ("Timestamp", "Action", "State", "Completion_Time", "File_Name")),
-        *((f"Total_{name}", pa.int64()) for name in ("Bytes_Written", "Files_Updated", "Partitions_Written")),
-        *((f"Total_{name}", pa.int64()) for name in ("Records_Written", "Updated_Records_Written", "Write_Errors")),
-    ]
-)
-_FILES = pa.schema(
-    [
-        *((name, pa.string()) for name in ("File_ID", "Partition_Path", "Base_Instant_Time", "Base_File_Path")),
-        ("Base_File_Size", pa.int64()),
-        *((f"Log_File_{name}", pa.int64()) for name in ("Count", "Size", "Scheduled", "Unscheduled")),
-    ]
-)
+_TIMELINE: list[tuple[str, pa.DataType]] = [
+    *((name, pa.string()) for name in ("Timestamp", "Action", "State", "Completion_Time", "File_Name")),
+    *((f"Total_{name}", pa.int64()) for name in ("Bytes_Written", "Files_Updated", "Partitions_Written")),
+    *((f"Total_{name}", pa.int64()) for name in ("Records_Written", "Updated_Records_Written", "Write_Errors")),
+]
+_FILES: list[tuple[str, pa.DataType]] = [
+    *((name, pa.string()) for name in ("File_ID", "Partition_Path", "Base_Instant_Time", "Base_File_Path")),
+    ("Base_File_Size", pa.int64()),
+    *((f"Log_File_{name}", pa.int64()) for name in ("Count", "Size", "Scheduled", "Unscheduled")),
+]
 
 
 def _count(name: str, given: Sequence[str | None], least: int, most: int, takes: str) -> list[str]:
@@ -81,7 +77,7 @@ def hudi_query_timeline(spark: Any, find: Find, given: Sequence[str | None]) -> 
     table = find(name)
     older = table.archived_instants() if archived and archived[0].lower() == "true" else ()
     rows = [*(_archived(table, older)), *(_active(table, instant) for instant in table.timeline)]
-    return _frame(spark, _TIMELINE, rows)
+    return _frame(spark, pa.schema(_TIMELINE), rows)
 
 
 def _active(table: HoodieTable, instant: Instant) -> tuple[Any, ...]:
@@ -115,7 +111,7 @@ def hudi_filesystem_view(spark: Any, find: Find, given: Sequence[str | None]) ->
         size = sum(log.size_bytes for log in each.logs)
         head = each.group.file_id, each.group.partition_path, each.base_instant
         rows.append((*head, *base, len(each.logs), size, same, size - same))
-    return _frame(spark, _FILES, rows)
+    return _frame(spark, pa.schema(_FILES), rows)
 
 
 def _frame(spark: Any, schema: pa.Schema, rows: Sequence[Sequence[Any]]) -> DataFrame:

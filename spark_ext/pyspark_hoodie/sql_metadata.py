@@ -40,9 +40,12 @@ _PLACE = pa.struct(
     ]
 )
 _KINDS = {"ColumnStatsMetadata": _BOUNDS, "BloomFilterMetadata": _BLOOM, "recordIndexMetadata": _PLACE}
-_FIELDS = pa.schema(
-    [("key", pa.string()), ("type", pa.int32()), ("filesystemMetadata", pa.map_(pa.string(), _ENTRY)), *_KINDS.items()]
-)
+_FIELDS: list[tuple[str, pa.DataType]] = [
+    ("key", pa.string()),
+    ("type", pa.int32()),
+    ("filesystemMetadata", pa.map_(pa.string(), _ENTRY)),
+    *((name, kind) for name, kind in _KINDS.items()),
+]
 
 
 def metadata_rows(table: HoodieTable) -> pa.Table:
@@ -52,7 +55,7 @@ def metadata_rows(table: HoodieTable) -> pa.Table:
     for partition in sorted(finished_partitions(table.config.raw) - {_FILES}):
         for number in range(len(opened.slices_of(partition))):
             rows += _records(opened, partition, number)
-    return pa.Table.from_pylist(rows, _FIELDS)
+    return pa.Table.from_pylist(rows, pa.schema(_FIELDS))
 
 
 def _listings(opened: MetadataTable) -> Iterator[dict[str, Any]]:
@@ -64,7 +67,7 @@ def _listings(opened: MetadataTable) -> Iterator[dict[str, Any]]:
 
 def _records(opened: MetadataTable, partition: str, number: int) -> Iterator[dict[str, Any]]:
     """The newest record of each key in a file group."""
-    newest: dict[bytes, tuple[bytes, str]] = {}
+    newest: dict[Any, tuple[Any, str]] = {}
     for layer in opened.layers_of(partition, number):
         if not isinstance(layer, Written):
             for key in layer.keys.to_pylist():
@@ -83,7 +86,7 @@ def _records(opened: MetadataTable, partition: str, number: int) -> Iterator[dic
 def _plain(stored: Mapping[str, Any] | None, kind: pa.StructType) -> dict[str, Any] | None:
     if stored is None:
         return None
-    found = {field.name: stored.get(field.name) for field in kind}
+    found: dict[str, Any] = {field.name: stored.get(field.name) for field in kind}
     for bound in ("minValue", "maxValue"):
         if isinstance(found.get(bound), dict):
             found[bound] = str(found[bound].get("value"))
