@@ -20,6 +20,7 @@ from hoodie.statements import Beside
 from hoodie.table import HoodieTable, open_table
 
 if TYPE_CHECKING:
+    import hoodie.dml.clause
     import hoodie.dml.duck
     import hoodie.dml.merge
     import hoodie.dml.rows
@@ -169,7 +170,7 @@ class _Session:
 
         join = hoodie.dml.merge.Join(statement.on, statement.source_alias, statement.alias)
         made = table._merge_of(join, beside, self.options)
-        case = hoodie.dml.merge.Case
+        case = hoodie.dml.clause.Case
         for clause in statement.clauses:
             values = None
             if clause.values is not None:

@@ -23,19 +23,24 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
     import hoodie.dml.changes
+    import hoodie.dml.clause
     import hoodie.dml.merge
+    import hoodie.dml.merge_plan
     import hoodie.dml.rows
     import hoodie.dml.update
     import hoodie.keyed
     import hoodie.write.inputs
     import hoodie.write.keys
     from hoodie.dml.changes import Changes
-    from hoodie.dml.merge import Clause, Join, Merge
+    from hoodie.dml.clause import Clause
+    from hoodie.dml.merge import Join, Merge
+    from hoodie.dml.merge_plan import MergePlan, Tally
     from hoodie.dml.rows import RowChange
     from hoodie.read.dataset import NewScan
     from hoodie.read.scan import Scan
     from hoodie.read.where import Where
     from hoodie.write.inputs import Rows
+    from hoodie.write.plan import WritePlan
 
 
 @all_said_plainly
@@ -54,6 +59,11 @@ class Statements(TableVerbs["Rows"]):
     def _write_found(
         self, find: Callable[[], pa.RecordBatchReader], operation: WriteOperation, options: WriteOptions
     ) -> CommitResult: ...
+
+    @abstractmethod
+    def _plan_of(
+        self, rows: pa.RecordBatchReader, operation: WriteOperation, options: WriteOptions
+    ) -> WritePlan | None: ...
 
     def update(
         self,
@@ -145,39 +155,56 @@ class Statements(TableVerbs["Rows"]):
         """`beside`: scans of the table -> the source, and what else the statement names; each try asks anew."""
         write = self._request_for(WriteOperation.UPSERT, options).write
         self._schema_to_change()
-        return hoodie.dml.merge.Merge(partial(self._merge, join, beside, write))
+        find = partial(self._find_merged, join, beside, write)
 
-    def _merge(
-        self, join: Join, beside: Callable[[NewScan], Beside], write: WriteOptions, clauses: Sequence[Clause]
-    ) -> CommitResult:
+        def run(clauses: Sequence[Clause]) -> CommitResult:
+            with plain_errors(self.uri):
+                return self._write_found(partial(find, clauses), WriteOperation.UPSERT, write)
+
+        def explain(clauses: Sequence[Clause]) -> MergePlan:
+            tally = hoodie.dml.merge_plan.Tally()
+            with plain_errors(self.uri):
+                plan = self._plan_of(find(clauses, tally), WriteOperation.UPSERT, write)
+            return hoodie.dml.merge_plan.MergePlan.of(self.config.name, clauses, tally, plan)
+
+        return hoodie.dml.merge.Merge(run, explain)
+
+    def _find_merged(
+        self,
+        join: Join,
+        beside: Callable[[NewScan], Beside],
+        write: WriteOptions,
+        clauses: Sequence[Clause],
+        tally: Tally | None = None,
+    ) -> pa.RecordBatchReader:
+        """The rows that a MERGE changes."""
         merge = hoodie.dml.merge
 
-        if self.config.generates_keys and any(clause.case is merge.Case.NOT_MATCHED for clause in clauses):
+        if self.config.generates_keys and any(clause.case is hoodie.dml.clause.Case.NOT_MATCHED for clause in clauses):
             raise OptionError(
                 f"table {self.config.name!r} generates its record keys, and a MERGE into it cannot insert: insert the rows of the "
                 "source that have no partner in a write of their own"
             )
 
-        def find() -> pa.RecordBatchReader:
-            pinned = self._pinned()
-            source, tables = beside(pinned)
-            checks = not merge.finds_keys(join, clauses, self._schema_to_change(), source, self.config, write)
-            changes = self._changes(write, moves=merge.moves(clauses, self.config), checks_arrivals=checks)
-            made = merge.run_merge(
-                changes,
-                join,
-                clauses,
-                partial(_all_columns, pinned, changes),
-                source,
-                tables,
-                config=self.config,
-                uri=self.uri,
-                memory_bytes=write.memory_limit_bytes // 2,
-            )
-            return pa.RecordBatchReader.from_batches(changes.schema, made)
-
-        with plain_errors(self.uri):
-            return self._write_found(find, WriteOperation.UPSERT, write)
+        pinned = self._pinned()
+        source, tables = beside(pinned)
+        if tally is not None:
+            tally.source_rows = source.num_rows
+        checks = not merge.finds_keys(join, clauses, self._schema_to_change(), source, self.config, write)
+        changes = self._changes(write, moves=merge.moves(clauses, self.config), checks_arrivals=checks)
+        made = merge.run_merge(
+            changes,
+            join,
+            clauses,
+            partial(_all_columns, pinned, changes),
+            source,
+            tables,
+            config=self.config,
+            uri=self.uri,
+            memory_bytes=write.memory_limit_bytes // 2,
+            tally=tally,
+        )
+        return pa.RecordBatchReader.from_batches(changes.schema, made)
 
     def _change_rows(
         self, change: RowChange, beside: Callable[[NewScan], Mapping[str, Any]], options: Mapping[str, str] | None

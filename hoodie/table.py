@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from hoodie.read.where import Where
     from hoodie.write.given_schema import SchemaLike
     from hoodie.write.inputs import Rows
+    from hoodie.write.plan import WritePlan
     from hoodie.writer import TableWriter
 
 
@@ -160,6 +161,11 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
             return hoodie.read.scan.Scan(self._context, options, snapshot=snapshot)
 
         return scan
+
+    def _plan_of(
+        self, rows: pa.RecordBatchReader, operation: WriteOperation, options: WriteOptions
+    ) -> WritePlan | None:
+        return self.writer.plan(rows, rows.schema, operation, options, engine=self._context.engine)
 
     def _delete_partitions(self, paths: tuple[str, ...], options: Mapping[str, str] | None) -> CommitResult:
         write = self._request_for(WriteOperation.DELETE_PARTITION, options).write

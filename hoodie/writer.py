@@ -37,6 +37,7 @@ from hoodie.write.layout import Basis, basis_of, with_layout
 from hoodie.write.load import loads_in_one_pass, run_load
 from hoodie.write.operation_rules import OperationRules, Replaces
 from hoodie.write.placement import Located
+from hoodie.write.plan import WritePlan
 from hoodie.write.stage import staged_batch
 from hoodie.write.streams import is_committed
 
@@ -123,6 +124,17 @@ class TableWriter:
                 result = self._attempts(context, batch, options, snapshot.timeline if snapshot and is_recent else None)
         after_commit(context, options)
         return result
+
+    def plan(
+        self, records: Records, schema: pa.Schema, operation: WriteOperation, options: WriteOptions, *, engine: Engine
+    ) -> WritePlan | None:
+        """What a write would do to the table as it is now, which stays so; None: nothing."""
+        operation = operation_on(self.context.config, operation, options, schema.names)
+        check_writable(self.context.config)
+        context, options = self.context.with_view(options.view), replace(options, operation=operation)
+        with staged_batch(context, records, schema, operation=operation, options=options, engine=engine) as batch:
+            attempt = self._attempt(context, batch, options, None, None) if batch.has_rows else None
+            return None if attempt is None else attempt.foresee()
 
     @changes_table
     def write_no_rows(self, operation: WriteOperation, options: WriteOptions) -> CommitResult:

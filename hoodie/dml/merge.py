@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.dml.changes import Changes, checked_values, require_whole_columns
+from hoodie.dml.clause import Case, Clause
 from hoodie.dml.duck import assigned, connection, quoted, register
+from hoodie.dml.merge_plan import MergePlan, Tally
 from hoodie.errors import DuplicateKeyError, OptionError, SchemaError
 from hoodie.keygen.generator import DEFAULT_PARTITION, EMPTY_KEY, NULL_KEY, key_generator
 from hoodie.options.table import TableConfig
@@ -24,29 +24,7 @@ from hoodie.write.placement import is_global
 Result = TypeVar("Result")
 TARGET, SOURCE = "hoodie_target", "hoodie_source"
 _SUBQUERY = re.compile(r"\(\s*(select|with|from)\b", re.IGNORECASE)
-_IN_TARGET, _IN_SOURCE, _CLAUSE, _PAIRS, _ROW = "*target", "*source", "*clause", "*pairs", "*row"
-
-
-class Case(Enum):
-    """Which rows a clause is about."""
-
-    MATCHED = "matched"
-    NOT_MATCHED = "not_matched"
-    NOT_MATCHED_BY_SOURCE = "not_matched_by_source"
-
-
-@dataclass(frozen=True)
-class Clause:
-    case: Case
-    condition: str | None
-    updates: Mapping[str, Any] | None = None
-    """Column -> expression of SQL, or a value."""
-    all_columns: bool = False
-    """Columns take the values that the source has under their names."""
-
-    @property
-    def deletes(self) -> bool:
-        return self.updates is None and not self.all_columns
+_IN_TARGET, _IN_SOURCE, _CLAUSE, _PAIRS, _ROW, _MET = "*target", "*source", "*clause", "*pairs", "*row", "*met"
 
 
 class Join(NamedTuple):
@@ -71,8 +49,14 @@ class Merge(Generic[Result]):
         ...     .execute())
     """
 
-    def __init__(self, run: Callable[[Sequence[Clause]], Result], clauses: Sequence[Clause] = ()) -> None:
+    def __init__(
+        self,
+        run: Callable[[Sequence[Clause]], Result],
+        explain: Callable[[Sequence[Clause]], MergePlan],
+        clauses: Sequence[Clause] = (),
+    ) -> None:
         self._run = run
+        self._explain = explain
         self._clauses = tuple(clauses)
 
     def _and(self, case: Case, condition: str | None, predicate: str | None, **what: Any) -> Merge[Result]:
@@ -85,7 +69,7 @@ class Merge(Generic[Result]):
         if not isinstance(text := predicate if condition is None else condition, str | None):
             raise OptionError(f"the condition of a clause is text of SQL, not {text!r:.60}")
         clause = Clause(case, text, **what)
-        return Merge(self._run, (*self._clauses, clause))
+        return Merge(self._run, self._explain, (*self._clauses, clause))
 
     def when_matched_update(
         self, updates: Mapping[str, Any], condition: str | None = None, *, predicate: str | None = None
@@ -136,11 +120,31 @@ class Merge(Generic[Result]):
                 column of the table in another case.
             CommitConflictError: others changed the same rows, or inserted into the same partitions, ten times in a row.
         """
+        return self._run(self._some_clauses())
+
+    def explain(self) -> MergePlan:
+        """Say what `execute` would do to the table as it is now, and write nothing.
+
+        It reads what `execute` reads: the source is joined with the table, and the index is asked where rows go. The bytes are an
+        estimate.
+
+        Raises:
+            As `execute`, but for CommitConflictError.
+
+        Example:
+            >>> print(table.merge(rows, on="t.id = s.id").when_matched_update_all().explain())
+            MERGE into trips, not run: 2 of 3 rows of the source meet a stored row
+              when matched then update *: 2 rows updated
+              writes about 1.2 MB to 1 file group in 1 partition: 1 rewritten
+        """
+        return self._explain(self._some_clauses())
+
+    def _some_clauses(self) -> Sequence[Clause]:
         if not self._clauses:
             raise OptionError(
                 "this MERGE has no clause, so that it changes nothing: add when_matched_… or when_not_matched_…"
             )
-        return self._run(self._clauses)
+        return self._clauses
 
 
 def moves(clauses: Sequence[Clause], config: TableConfig) -> bool:
@@ -215,8 +219,9 @@ def run_merge(
     config: TableConfig,
     uri: str,
     memory_bytes: int,
+    tally: Tally | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that a MERGE changes. `tables`: Arrow data or Datasets by name, for subqueries.
+    """The rows that a MERGE changes. `tables`: Arrow data or Datasets by name, for subqueries. `tally`: counts them.
 
     Raises:
         OptionError, DuplicateKeyError: as `Merge.execute`.
@@ -224,7 +229,7 @@ def run_merge(
     parameters = _Parameters()
     names, keys = changes.columns.names, key_columns(config)
     given = _given(clauses, changes.columns, source.schema, join, parameters, table=uri)
-    query = _query(join, clauses, changes.columns, given, keys)
+    query = _query(join, clauses, changes.columns, given, keys, all_pairs=tally is not None)
     failed: list[Exception] = []
     with connection(uri, memory_bytes=memory_bytes, failed=failed) as con:
         register(con, {**tables, TARGET: TableDataset(scan), SOURCE: source}, failed)
@@ -235,10 +240,14 @@ def run_merge(
                     f"several rows of the source are for one row of table {uri}, by {join.on}; nothing was written. Reduce the source "
                     "to one row a key first"
                 )
+            if tally is not None:
+                tally.matched += pc.sum(rows.column(_MET)).as_py() or 0
             for number, clause in enumerate(clauses):
                 fitting = rows.filter(pc.equal(rows.column(_CLAUSE), number))
                 if not fitting.num_rows:
                     continue
+                if tally is not None:
+                    tally.by_clause[number] += fitting.num_rows
                 values = [
                     fitting.column(_given_as(number, at) if (number, at) in given else f"*{at}")
                     for at in range(len(names))
@@ -260,9 +269,13 @@ def _query(
     schema: pa.Schema,
     given: Mapping[tuple[int, int], str],
     keys: Sequence[str],
+    *,
+    all_pairs: bool,
 ) -> str:
     """Columns: the number of the clause, how many rows of the source are for the stored row, the stored values of all columns,
     those of key and partition columns, and what clauses give.
+
+    `all_pairs`: pairs that no clause fits are there, too, and a column tells which rows are pairs.
 
     Each clause has columns of its own: in one column the values of all of them, and the stored ones, would get one type.
     """
@@ -285,12 +298,17 @@ def _query(
         f"CASE WHEN {picked} = {number} THEN {value} END AS {quoted(_given_as(number, at))}"
         for (number, at), value in given.items()
     ]
-    pairs = f"CASE WHEN {paired[Case.MATCHED]} THEN count(*) OVER (PARTITION BY {t}.{quoted(_ROW)}) ELSE 1 END"
+    counted = "count(*)" + (f" FILTER (WHERE {picked} IS NOT NULL)" if all_pairs else "")
+    pairs = f"CASE WHEN {paired[Case.MATCHED]} THEN {counted} OVER (PARTITION BY {t}.{quoted(_ROW)}) ELSE 1 END"
+    is_pair = f"({t}.{quoted(_IN_TARGET)} IS NOT NULL AND {s}.{quoted(_IN_SOURCE)} IS NOT NULL)"
+    if all_pairs:
+        columns.append(f"{is_pair} AS {quoted(_MET)}")
+    or_pair = f" OR {is_pair}" if all_pairs else ""
     how = _how(clauses)
     return (
         f"SELECT {clause_of} AS {quoted(_CLAUSE)}, {pairs} AS {quoted(_PAIRS)}, {', '.join(columns)} "
         f"FROM (SELECT *, true AS {quoted(_IN_TARGET)}, row_number() OVER () AS {quoted(_ROW)} FROM {TARGET}) AS {t} {how} JOIN "
-        f"(SELECT *, true AS {quoted(_IN_SOURCE)} FROM {SOURCE}) AS {s} ON {join.on} WHERE {picked} IS NOT NULL"
+        f"(SELECT *, true AS {quoted(_IN_SOURCE)} FROM {SOURCE}) AS {s} ON {join.on} WHERE {picked} IS NOT NULL{or_pair}"
     )
 
 

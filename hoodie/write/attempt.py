@@ -168,6 +168,10 @@ class Attempt:
             seen=self._snapshot.view,
         )
 
+    def foresee(self) -> WritePlan:
+        """Which files would be written now; nothing is, and there is no instant."""
+        return self._plan_on(self.locate(self._snapshot), self._snapshot, Ahead({}))
+
     def write(self, transaction: Transaction, plan: WritePlan, written: Written) -> WritePlan:
         """Make the files that are not there yet, in the staging folder; gives the plan that they are of.
 
