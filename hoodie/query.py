@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import hoodie.dml.clause
     import hoodie.dml.duck
     import hoodie.dml.merge
+    import hoodie.dml.parameters
     import hoodie.dml.rows
     import hoodie.dml.split
     import hoodie.dml.tokens
@@ -40,6 +41,7 @@ def sql(
     /,
     *,
     options: Mapping[str, str] | None = None,
+    params: Mapping[str, Any] | None = None,
     **named: Any,
 ) -> pa.Table | CommitResult:
     """Run a statement of SQL on tables that it calls by name; needs the extra `sql`, and is of DuckDB's dialect.
@@ -53,6 +55,7 @@ def sql(
         statement: one statement.
         tables: name -> a `HoodieTable`, a table's path, or Arrow, pandas or polars data; by keywords, too.
         options: Hudi's write options, for this statement.
+        params: values for the parameters of the statement, such as {"low": 3} for `fare > :low`; a list for `city IN :cities`.
 
     Returns:
         The rows of a query as an Arrow table, which is held in memory; else what the commit did.
@@ -66,7 +69,7 @@ def sql(
         >>> hoodie.sql("UPDATE trips SET fare = fare * 1.1 WHERE id IN (SELECT id FROM late)", trips=table, late=frame)
     """
     with hoodie.dml.duck.connection("", memory_bytes=_MEMORY_BYTES):  # says what is missing, and what no statement is
-        found = hoodie.dml.split.split(statement)
+        found = hoodie.dml.split.split(hoodie.dml.parameters.with_values(statement, params) if params else statement)
     return _Session({**(tables or {}), **named}, options).run(found)
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import hoodie.dml.rows
     import hoodie.dml.update
     import hoodie.keyed
+    import hoodie.read.where
     import hoodie.write.inputs
     import hoodie.write.keys
     from hoodie.dml.changes import Changes
@@ -70,6 +71,8 @@ class Statements(TableVerbs["Rows"]):
         set: Mapping[str, Any],
         where: Where | None = None,
         options: Mapping[str, str] | None = None,
+        *,
+        params: Mapping[str, Any] | None = None,
     ) -> CommitResult:
         """Give columns of stored rows new values, in one commit.
 
@@ -81,6 +84,7 @@ class Statements(TableVerbs["Rows"]):
             set: column -> expression or value.
             where: which rows, as `scan` takes it; None is all of them.
             options: Hudi's write options, for this write.
+            params: values for the parameters of the condition, as `scan` has them.
 
         Returns:
             What the write did.
@@ -99,10 +103,11 @@ class Statements(TableVerbs["Rows"]):
         values = hoodie.dml.changes.checked_values(set)
         hoodie.dml.update.check_columns(values, self._schema_to_change(), self.config.name)
         moves = not {*hoodie.write.keys.key_columns(self.config)}.isdisjoint(values)
+        condition = hoodie.read.where.bound(where, params)
 
         def find() -> pa.RecordBatchReader:
             changes = self._changes(write, moves=moves, checks_arrivals=False)
-            found = self.scan(changes.columns.names, where).to_batches()
+            found = self.scan(changes.columns.names, condition).to_batches()
             memory = write.memory_limit_bytes // 4
             made = hoodie.dml.update.run_update(changes, found, values, uri=self.uri, memory_bytes=memory)
             return pa.RecordBatchReader.from_batches(changes.schema, made)

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     import hoodie.read.dataset
     import hoodie.read.plan
     import hoodie.read.scan
+    import hoodie.read.where
     import hoodie.write.create
     import hoodie.write.given_schema
     import hoodie.write.inputs
@@ -217,6 +218,7 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
         query: str = "snapshot",
         as_of: Moment | None = None,
         meta_columns: bool = False,
+        params: Mapping[str, Any] | None = None,
     ) -> Scan:
         """Query the rows of the table, as they are now or were at an earlier moment.
 
@@ -231,6 +233,7 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
                 or text such as "2026-01-31 12:00" or "2 hours ago". Times without a zone are in that of the table (UTC, unless its
                 properties say LOCAL).
             meta_columns: put the five `_hoodie_` columns in front.
+            params: values for the parameters of a text: `where="fare > :low", params={"low": 3}`.
 
         Returns:
             A query that has not run yet: `to_arrow()`, `to_pandas()`, `to_polars()`, `to_batches()` and `count()` run it.
@@ -246,7 +249,8 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
         kind = parse_query(query)
         as_of = self._counted(as_of, "as_of")
         at = None if as_of is None else parse_instant_option(as_of, name="as_of", zone=self._zone())
-        options = ReadOptions(query=kind, as_of=at, where=where, columns=parse_columns(columns))
+        condition = hoodie.read.where.bound(where, params)
+        options = ReadOptions(query=kind, as_of=at, where=condition, columns=parse_columns(columns))
         return hoodie.read.scan.Scan(self._context, options, meta_columns=meta_columns)
 
     def lookup(
@@ -295,6 +299,7 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
         images: str = ChangeFormat.LATEST_STATE,
         full_scan_fallback: bool = False,
         meta_columns: bool = False,
+        params: Mapping[str, Any] | None = None,
     ) -> Scan:
         """Query the changes that were committed after `since`, up to and including `until`.
 
@@ -315,6 +320,7 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
             images: "latest_state", "before_after", or "cdc" for Apache Hudi's columns: op, ts_ms and both rows as JSON.
             full_scan_fallback: read a range from the whole table when its commits were archived or its files cleaned.
             meta_columns: put the five `_hoodie_` columns in front.
+            params: as `scan` has them.
 
         Returns:
             A query that has not run yet, as `scan` gives it.
@@ -336,7 +342,7 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
             end=None if until is None else parse_position_option(until, name="until", zone=zone),
             changes=parse_images(images),
             full_scan_fallback=full_scan_fallback,
-            where=where,
+            where=hoodie.read.where.bound(where, params),
             columns=parse_columns(columns),
         )
         return hoodie.read.scan.Scan(self._context, options, meta_columns=meta_columns)

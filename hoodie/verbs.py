@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pyarrow as pa
 
 import hoodie.metadata
+import hoodie.read
 from hoodie.errors import OptionError
 from hoodie.model.enums import WriteOperation
 from hoodie.model.files import FileSlice
@@ -25,6 +26,7 @@ from hoodie.view.context import TableContext
 
 if TYPE_CHECKING:
     import hoodie.metadata.listing
+    import hoodie.read.where
     from hoodie.read.where import Where
 
 Data = TypeVar("Data")
@@ -221,6 +223,7 @@ class TableVerbs(ABC, Generic[Data]):
         options: Mapping[str, str] | None = None,
         *,
         where: Where | None = None,
+        params: Mapping[str, Any] | None = None,
     ) -> CommitResult:
         """Delete rows: those with the given keys, or those that a condition finds.
 
@@ -229,6 +232,7 @@ class TableVerbs(ABC, Generic[Data]):
                 ignored. Without partition columns the rows are looked for in all partitions.
             options: Hudi's write options, for this write.
             where: a condition instead of keys, as `scan` takes it.
+            params: values for the parameters of the condition: `where="fare > :low", params={"low": 3}`.
 
         Returns:
             What the write did; its `deleted` says how many rows are gone.
@@ -246,7 +250,7 @@ class TableVerbs(ABC, Generic[Data]):
             raise OptionError("delete takes either keys or where=…, exactly one of them")
         if data is not None:
             return self._write(self._keys(data), WriteOperation.DELETE, options)
-        return self._delete_by(where, options)
+        return self._delete_by(hoodie.read.where.bound(where, params), options)
 
     def insert_overwrite(self, data: Data, options: Mapping[str, str] | None = None) -> CommitResult:
         """Replace all rows of the partitions of the data; without rows nothing changes.

@@ -1,5 +1,6 @@
 """hoodie.sql: statements over tables by name, without Spark."""
 
+import datetime
 import io
 import json
 
@@ -221,3 +222,40 @@ def test_the_command(trips, tmp_path, capsys, monkeypatch):
 
 def test_a_script_is_parted_by_semicolons():
     assert statements("SELECT ';é'; -- ;\nSELECT 2 ;; ") == ["SELECT ';é'", "-- ;\nSELECT 2"]
+
+
+@pytest.mark.parametrize(
+    ("where", "params", "found"),
+    [
+        ("fare > :low AND city = :city", {"low": 1.5, "city": "rome"}, "bc"),
+        ("city = :city OR city = ':city' -- :city", {"city": "' OR TRUE --"}, ""),
+        ("id IN :ids", {"ids": ["a", "c"]}, "ac"),
+        ("fare::INT = :n AND [1, 2][1:1] = [1]", {"n": 2}, "b"),
+        ("ts + :n = :m", {"n": -1, "m": 0}, "abc"),
+        ("DATE '2024-01-02' = :day AND id = :id", {"day": datetime.date(2024, 1, 2), "id": "a"}, "a"),
+        ("encode(id) = :raw", {"raw": b"a"}, "a"),
+    ],
+)
+def test_parameters_stand_for_values(trips, where, params, found):
+    rows = hoodie.sql(f"SELECT id FROM trips WHERE {where}\nORDER BY id", trips=trips, params=params)
+    assert "".join(rows["id"].to_pylist()) == found
+
+
+def test_changes_take_parameters(trips):
+    params = {"by": 2, "city": "it's"}
+    hoodie.sql("UPDATE trips SET fare = fare * :by, city = :city WHERE id = 'a'", trips=trips, params=params)
+    hoodie.sql("DELETE FROM trips WHERE fare = :low", trips=trips, params={"low": 3.0})
+    assert stored(trips) == [("a", "it's", 2.0), ("b", "rome", 2.0)]
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"k": 1}, "no value for the parameter :low"),
+        ({"low": 1, "k": 1}, "no parameter :k"),
+        ({"low": {}}, "no value of SQL"),
+    ],
+)
+def test_parameters_and_values_belong_together(trips, params, words):
+    with pytest.raises(OptionError, match=words):
+        hoodie.sql("SELECT * FROM trips WHERE fare > :low", trips=trips, params=params)

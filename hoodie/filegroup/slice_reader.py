@@ -64,12 +64,17 @@ def needed_columns(context: ReadContext, columns: Sequence[str], span: InstantRa
 
 @contextmanager
 def filter_errors(context: ReadContext) -> Iterator[None]:
-    """Says that it is the filter, where Arrow cannot evaluate a user's expression on some rows; texts have no such errors."""
+    """Says that it is the filter, where Arrow cannot evaluate it on some rows: a text only where an integer is too large."""
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as exc:
         if context.filter is None:
             raise
+        if "overflow" in str(exc) or "not in range" in str(exc):
+            raise OptionError(
+                f"the filter {context.filter.expression} computes an integer that is too large, on rows of table {context.table}: "
+                f"{exc}. Make one of its numbers a decimal, such as 2.0 for 2"
+            ) from exc
         raise OptionError(
             f"Arrow cannot evaluate the filter {context.filter.expression} on rows of table {context.table}: {exc}. Cast one side "
             "of the comparison, or give the filter as text, which compares values of different types exactly"

@@ -122,11 +122,11 @@ class _Judge:
         match condition:
             case Always(value):
                 return self._always(value)
-            case Filled(name, value):
+            case Filled(str(name), value):
                 found = Verdict(self._column(name).values, self._nowhere())
                 return found if value else _negated(found)
-            case Compared() | Among() | Like():
-                return self._judged(condition)
+            case Compared(str(name)) | Among(str(name)) | Like(str(name)):  # of what is computed bounds say nothing
+                return self._judged(condition, name)
             case IsNull(str(name)):
                 return Verdict(self._column(name).nulls, self._column(name).values)
             case IsTruth(part, value):
@@ -140,11 +140,11 @@ class _Judge:
                 return _negated(reduce(_both, (_negated(self.verdict(part)) for part in parts)))
         return self._open()
 
-    def _judged(self, condition: Compared | Among | Like) -> Verdict:
+    def _judged(self, condition: Compared | Among | Like, name: str) -> Verdict:
         self._compared += 1
         if self._compared > MAX_COMPARISONS:
             return self._open()
-        column = self._column(condition.column)
+        column = self._column(name)
         try:
             match condition:
                 case Compared(_, op, value):

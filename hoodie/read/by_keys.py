@@ -59,9 +59,9 @@ def keys_asked_for(where: object, config: TableConfig, schema: pa.Schema) -> pa.
 
 def _asked(condition: Condition, columns: set[str]) -> pa.Array | None:
     match condition:
-        case Compared(column, Op.EQ, value) if column in columns:
+        case Compared(str(column), Op.EQ, value) if column in columns:
             return _texts(pa.array([value.as_py()], value.type))
-        case Among(column, values) if column in columns:
+        case Among(str(column), values) if column in columns:
             return _texts(values)
         case Joined(every, parts):
             found = [_asked(part, columns) for part in parts]

@@ -29,6 +29,73 @@ class Op(StrEnum):
 _FLIPPED = {Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
 
 
+@dataclass(frozen=True, repr=False)
+class Computed:
+    """A value that is made of columns, in the place of a column. Of NULL it is null, unless its function says else.
+
+    Arguments have the types that the function takes, so that whoever answers it converts nothing: `hoodie.read.computed` makes it.
+    """
+
+    function: Function
+    arguments: tuple[Column | pa.Scalar[Any] | Condition, ...]
+    """Conditions only of CASE: a condition and a value by turns, and the value of all other rows."""
+    kind: pa.DataType
+
+    def __str__(self) -> str:
+        if self.function is Function.FIELD:
+            return ".".join(str(each.as_py() if isinstance(each, pa.Scalar) else each) for each in self.arguments)
+        if self.function is Function.CAST:
+            return str(self.arguments[0])
+        shown = [repr(each.as_py()) if isinstance(each, pa.Scalar) else str(each) for each in self.arguments]
+        if self.function in _SIGNS:
+            return f"({f' {self.function} '.join(shown)})"
+        return "CASE … END" if self.function is Function.CASE else f"{self.function}({', '.join(shown)})"
+
+    __repr__ = __str__
+
+
+class Function(StrEnum):
+    """What makes a value. Integers are int64; one beyond it is an error. What is divided by zero is null."""
+
+    FIELD = "field"
+    """Of a struct: a column, and the names on the way."""
+    CAST = "cast"
+    """To the kind: a type that holds the value, or a float that is near it. A timestamp as a date is that of UTC."""
+    ADD = "+"
+    SUBTRACT = "-"
+    MULTIPLY = "*"
+    DIVIDE = "/"
+    """Of doubles."""
+    REMAINDER = "%"
+    """Of integers; it has the sign of the left one."""
+    ADD_DAYS = "add_days"
+    """To a date."""
+    DAYS = "days"
+    """From the right date to the left one."""
+    ABS = "abs"
+    LOWER = "lower"
+    UPPER = "upper"
+    TRIM = "trim"
+    """Without blanks on both sides."""
+    LENGTH = "length"
+    """In characters."""
+    SUBSTR = "substr"
+    """Of a text, from a place (the first is 0) to another one, which is null for the end."""
+    CONCAT = "||"
+    YEAR = "year"
+    """Of a date."""
+    MONTH = "month"
+    DAY = "day"
+    COALESCE = "coalesce"
+    """The first value that is not null."""
+    CASE = "case"
+
+
+_SIGNS = frozenset([*map(Function, "+-*/%"), Function.CONCAT])
+Column = str | Computed
+"""A column by its name, or what is computed of columns."""
+
+
 @dataclass(frozen=True)
 class Always:
     """The same for every row; None is null."""
@@ -40,13 +107,13 @@ class Always:
 class Filled:
     """This value for rows that have a value in the column, null for the others."""
 
-    column: str
+    column: Column
     value: bool
 
 
 @dataclass(frozen=True)
 class Compared:
-    column: str
+    column: Column
     op: Op
     value: pa.Scalar[Any]
     """Of the column's type. Never null, never NaN."""
@@ -54,9 +121,9 @@ class Compared:
 
 @dataclass(frozen=True)
 class ComparedColumns:
-    left: str
+    left: Column
     op: Op
-    right: str
+    right: Column
     common: pa.DataType | None
     """The type in which both are compared, which holds every value of either; None: `left` is int64 and `right` floating."""
 
@@ -65,14 +132,14 @@ class ComparedColumns:
 class Among:
     """Whether the column has one of the values; null where it is null."""
 
-    column: str
+    column: Column
     values: pa.Array[Any]
     """Of the column's type, without null and NaN; of zero both signs, which Arrow and Parquet tell apart in sets."""
 
 
 @dataclass(frozen=True)
 class Like:
-    column: str
+    column: Column
     pattern: str
     """`%` any characters, `_` one, either or a backslash behind a backslash itself."""
     ignore_case: bool
@@ -91,7 +158,7 @@ class Like:
 
 @dataclass(frozen=True)
 class IsNull:
-    part: str | Condition
+    part: Column | Condition
     """A column, or a condition that is neither true nor false."""
 
 

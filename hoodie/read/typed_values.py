@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hoodie.read.condition import Always, Among, Compared, ComparedColumns, Condition, Filled, Joined, Op
+from hoodie.read.condition import Always, Among, Column, Compared, ComparedColumns, Condition, Filled, Joined, Op
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _MAX_DIGITS = 1_000
@@ -52,7 +52,7 @@ def parse_number(text: str) -> int | Decimal:
     return int(text) if text.lstrip("+-").isdigit() else Decimal(text)
 
 
-def compare(column: str, kind: pa.DataType, op: Op, value: Any) -> Condition:
+def compare(column: Column, kind: pa.DataType, op: Op, value: Any) -> Condition:
     """The column beside a value of Python.
 
     Raises:
@@ -73,7 +73,7 @@ def compare(column: str, kind: pa.DataType, op: Op, value: Any) -> Condition:
     return Compared(column, _ROUNDED_DOWN[op], floor)
 
 
-def among(column: str, kind: pa.DataType, values: Sequence[Any]) -> Condition:
+def among(column: Column, kind: pa.DataType, values: Sequence[Any]) -> Condition:
     """`column = value OR column = value …`, for at least one value.
 
     Raises:
@@ -112,7 +112,7 @@ def _array(values: list[pa.Scalar[Any]], kind: pa.DataType) -> pa.Array[Any]:
     return typed
 
 
-def compare_columns(left: str, one: pa.DataType, op: Op, right: str, other: pa.DataType) -> Condition:
+def compare_columns(left: Column, one: pa.DataType, op: Op, right: Column, other: pa.DataType) -> Condition:
     """Two columns, in a type that holds every value of both.
 
     Raises:
@@ -193,7 +193,26 @@ def _is_nan(kind: pa.DataType, value: Any) -> bool:
     return bool(numeric) and isinstance(value, float | Decimal) and math.isnan(value)
 
 
-def _placed(kind: pa.DataType, value: Any, column: str) -> tuple[pa.Scalar[Any], bool]:
+def constant(kind: pa.DataType, value: Any) -> pa.Scalar[Any]:
+    """A value of Python as one of the type.
+
+    Raises:
+        Misfit: the type does not have it.
+    """
+    if _is_nan(kind, value):
+        return pa.scalar(math.nan, kind)
+    if pa.types.is_floating(kind):
+        return pa.scalar(float(_as_number(value, kind, "")), kind)
+    try:
+        found, exact = _placed(kind, value, "")
+    except _Outside:
+        exact = False
+    if not exact:
+        raise Misfit(f"{_short(value)} is not a value of type {kind}")
+    return found
+
+
+def _placed(kind: pa.DataType, value: Any, column: Column) -> tuple[pa.Scalar[Any], bool]:
     """The greatest value of the type that is not above this one, and whether it is the value itself.
 
     Raises:
@@ -227,7 +246,7 @@ def _placed(kind: pa.DataType, value: Any, column: str) -> tuple[pa.Scalar[Any],
         raise _no(value, kind, column) from exc
 
 
-def _boolean(value: Any, column: str) -> pa.Scalar[Any]:
+def _boolean(value: Any, column: Column) -> pa.Scalar[Any]:
     if isinstance(value, str) and value.strip().lower() in ("true", "false"):
         value = value.strip().lower() == "true"
     if not isinstance(value, bool):
@@ -235,13 +254,13 @@ def _boolean(value: Any, column: str) -> pa.Scalar[Any]:
     return pa.scalar(value)
 
 
-def _text(kind: pa.DataType, value: Any, column: str) -> pa.Scalar[Any]:
+def _text(kind: pa.DataType, value: Any, column: Column) -> pa.Scalar[Any]:
     if (isinstance(value, bytes) and _is_binary(kind)) or isinstance(value, str):
         return pa.scalar(value).cast(kind)
     raise _no(value, kind, column, "write the value in single quotes")
 
 
-def _as_number(value: Any, kind: pa.DataType, column: str) -> int | float | Decimal:
+def _as_number(value: Any, kind: pa.DataType, column: Column) -> int | float | Decimal:
     if isinstance(value, str):
         stripped = value.strip()
         if stripped.lower().lstrip("+-") in ("inf", "infinity") and pa.types.is_floating(kind):
@@ -283,7 +302,7 @@ def _float(kind: pa.DataType, number: int | float | Decimal) -> tuple[pa.Scalar[
     return pa.scalar(found, kind), float(found) == exactly
 
 
-def _moment(kind: Any, value: Any, column: str) -> tuple[pa.Scalar[Any], bool]:
+def _moment(kind: Any, value: Any, column: Column) -> tuple[pa.Scalar[Any], bool]:
     days = bool(pa.types.is_date32(kind))
     unit, number = (_DAY_NS, pa.int32()) if days else (_UNIT_NS[kind.unit], pa.int64())
     most = 2 ** (31 if days else 63)
@@ -291,7 +310,7 @@ def _moment(kind: Any, value: Any, column: str) -> tuple[pa.Scalar[Any], bool]:
     return pa.scalar(floor, number).cast(kind), exact
 
 
-def _nanoseconds(kind: Any, value: Any, column: str) -> int:
+def _nanoseconds(kind: Any, value: Any, column: Column) -> int:
     """Since 1970; a moment without a zone is UTC."""
     zone = None if pa.types.is_date32(kind) else kind.tz
     if isinstance(value, str):
@@ -317,7 +336,7 @@ def _nanoseconds(kind: Any, value: Any, column: str) -> int:
     raise _no(value, kind, column, "write it as text in single quotes")
 
 
-def _parsed(text: str, kinds: list[Any], kind: pa.DataType, column: str, hint: str) -> int:
+def _parsed(text: str, kinds: list[Any], kind: pa.DataType, column: Column, hint: str) -> int:
     for each in kinds:
         try:
             found: int = pa.scalar(text).cast(each).cast(pa.int32() if each.bit_width == 32 else pa.int64()).as_py()
@@ -327,7 +346,7 @@ def _parsed(text: str, kinds: list[Any], kind: pa.DataType, column: str, hint: s
     raise _no(text, kind, column, hint)
 
 
-def _no(value: Any, kind: pa.DataType, column: str, hint: str = "") -> Misfit:
+def _no(value: Any, kind: pa.DataType, column: Column, hint: str = "") -> Misfit:
     return Misfit(
         f"column {column!r} is {kind}, and {_short(value)} is not a value of it" + (f": {hint}" if hint else "")
     )

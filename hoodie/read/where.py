@@ -6,11 +6,11 @@ NaN is what IEEE 754 says: every comparison with it is false but `<>`, in each e
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,39 +21,60 @@ from hoodie.errors import OptionError
 from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.model.plans import RowFilter
 from hoodie.options.values import did_you_mean
-from hoodie.read import typed_values
+from hoodie.read import computed, typed_values
 from hoodie.read.condition import (
     Always,
     Among,
+    Column,
     Compared,
-    ComparedColumns,
+    Computed,
     Condition,
-    Filled,
-    IsNull,
-    IsTruth,
     Joined,
     Like,
     Negated,
     Op,
 )
 from hoodie.read.typed_values import Misfit, is_text
+from hoodie.read.where_arrow import COMPARE, expression_of
 from hoodie.read.where_text import MAX_TEXT, Literal, Operand, Reference, Refused, TextParser
 
 _MAX_OPERANDS = 2_000
 """Arrow walks an expression by recursion, as deep as conditions are joined: 12,000 of them overflowed a stack of 8 MB."""
 _SHOWN = 200
-_COMPARE: dict[Op, Callable[[Any, Any], Any]] = {
-    Op.EQ: operator.eq,
-    Op.NE: operator.ne,
-    Op.LT: operator.lt,
-    Op.LE: operator.le,
-    Op.GT: operator.gt,
-    Op.GE: operator.ge,
-}
 _LIST_OPS = {"=": Op.EQ, "==": Op.EQ, "!=": Op.NE, "<>": Op.NE, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE}
 
-Where: TypeAlias = str | pc.Expression | Among | Sequence[Any]
-"""Text; a pyarrow expression; [(column, op, value), …], all of which hold, or [[…], […]], of which one list does; a set of keys."""
+
+@dataclass(frozen=True)
+class Bound:
+    """A text with parameters, and their values."""
+
+    text: str
+    params: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.text} with {', '.join(f'{name}={value!r:.40}' for name, value in self.params.items())}"
+
+
+Where: TypeAlias = str | pc.Expression | Among | Sequence[Any] | Bound
+"""Text, with or without parameters; a pyarrow expression; [(column, op, value), …], all of which hold, or [[…], […]], of which one
+list does; a set of keys."""
+
+
+def bound(where: Where | None, params: object) -> Where | None:
+    """A condition with values for its parameters.
+
+    Raises:
+        OptionError: it is no text.
+    """
+    if params is None:
+        return where
+    if not isinstance(where, str):
+        raise OptionError(
+            f"params are for a condition that is text, such as where='fare > :low'; this one is {_shown(where)}"
+        )
+    if not isinstance(params, Mapping) or not all(isinstance(name, str) for name in params):
+        raise OptionError(f"params are values by names, such as {{'low': 3}}, not {_shown(params)}")
+    return Bound(where, dict(params))
 
 
 def parse_filter(where: Where | None, schema: pa.Schema) -> RowFilter | None:
@@ -118,15 +139,19 @@ class _Binder:
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
         self._operands = 0
+        self._params: Mapping[str, Any] = {}
+        self._used_params = set[str]()
         self.used: dict[str, None] = {}
 
     def bind(self, where: Where) -> Condition:
         if isinstance(where, str):
             return self._of_text(where)
+        if isinstance(where, Bound):
+            return self._of_bound(where)
         if isinstance(where, list | tuple):
             return self._of_list(where)
         if isinstance(where, Among):  # by who looks rows up by their keys
-            self.used[where.column] = None
+            self.used[str(where.column)] = None
             return where
         raise OptionError(_foreign(where))
 
@@ -144,6 +169,16 @@ class _Binder:
             raise OptionError(f"the filter {_shown(text)} is not understood: it is not Unicode text") from exc
         except RecursionError as exc:
             raise OptionError(f"the filter {_shown(text)} is not understood: it is nested too deeply") from exc
+
+    def _of_bound(self, where: Bound) -> Condition:
+        self._params = where.params
+        found = self._of_text(where.text)
+        unknown = [name for name in where.params if name not in self._used_params]
+        if unknown:
+            raise OptionError(
+                f"the filter {_shown(where.text)} has no parameter :{unknown[0]}, for which params has a value"
+            )
+        return found
 
     def _of_list(self, where: Sequence[Any]) -> Condition:
         """[(column, op, value), …] or a list of such lists, as pyarrow and others take it."""
@@ -163,77 +198,111 @@ class _Binder:
         try:
             if not isinstance(name, str):
                 raise Misfit(f"{name!r} is not a name of a column")
-            column = Reference(self.resolve(name))
+            column = self.resolve(name)
             word = " ".join(how.lower().split()) if isinstance(how, str) else how
             if word in ("in", "not in"):
                 if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
                     raise Misfit(f"{word} takes a list of values")
-                values = [self._plain(each, column.name) for each in value]
+                values = [self._plain(each, name) for each in value]
                 found = self.among(column, values) if values else Always(False)
                 return Negated(found) if word == "not in" else found
             if word not in _LIST_OPS:
                 operators = ", ".join(dict.fromkeys([*_LIST_OPS, "in", "not in"]))
                 raise Misfit(f"{how!r} is none of {operators}; text takes more, such as LIKE and IS NULL")
-            return self.compare(column, _LIST_OPS[word], Literal(self._plain(value, column.name)))
+            return self.compare(column, _LIST_OPS[word], Literal(self._plain(value, name)))
         except Misfit as exc:
             raise OptionError(f"the filter {_shown(term)} is not understood: {exc}") from exc
 
     def _plain(self, value: Any, column: str) -> Any:
-        """A value of numpy or Arrow as Python's; moments stay what they are."""
-        if isinstance(value, pa.Scalar) or (isinstance(value, np.generic) and not isinstance(value, np.datetime64)):
-            value = value.as_py() if isinstance(value, pa.Scalar) else value.item()
-        if value is None or (isinstance(value, np.datetime64) and np.isnat(value)):
+        value = as_python(value)
+        if value is None:
             raise Misfit(f"nothing equals None: ask for it by text, {column} IS NULL or {column} IS NOT NULL")
         return value
 
     # -- what the grammar asks ---------------------------------------------------------------------------------------
 
-    def resolve(self, name: str) -> str:
+    def resolve(self, name: str, inside: Sequence[str] = ()) -> Reference | Computed:
+        self._count()
+        known = {each.lower() for each in self._schema.names}
+        parts = name.split(".")
+        # `a.b` is a column of this name before it is a field.
+        ends = (end for end in range(len(parts), 0, -1) if ".".join(parts[:end]).lower() in known)
+        end = next(ends, len(parts))
         try:
-            name = column_named(name, self._schema.names, else_="; a text stands in single quotes")
+            column = column_named(".".join(parts[:end]), self._schema.names, else_="; a text stands in single quotes")
         except OptionError as none_or_several:
             raise Misfit(str(none_or_several)) from None
-        self.used[name] = None
+        self.used[column] = None
+        names = [*parts[end:], *inside]
+        return computed.field_of(column, self._kind(column), names) if names else Reference(column)
+
+    def parameter(self, name: str) -> Any:
+        if name not in self._params:
+            raise Misfit(f"there is no value for the parameter :{name}: give params={{{name!r}: …}}")
+        self._used_params.add(name)
+        value = self._params[name]
+        if isinstance(value, pa.Array | pa.ChunkedArray | np.ndarray):
+            value = value.tolist() if isinstance(value, np.ndarray) else value.to_pylist()
+        if isinstance(value, list | tuple | set | frozenset):
+            return [as_python(each) for each in value]
+        value = as_python(value)
+        if not isinstance(value, str | int | float | Decimal | date | np.datetime64 | bytes | None):
+            raise Misfit(f"the parameter :{name} is {type(value).__name__}, which is not a value of a column")
+        return value
+
+    def compute(self, sign: str, left: Operand, right: Operand) -> Operand:
         self._count()
-        return name
+        return computed.compute(sign, left, right, self._kind)
+
+    def call(self, name: str, arguments: Sequence[Operand]) -> Operand:
+        self._count()
+        return computed.call(name, arguments, self._kind)
+
+    def choose(self, pairs: Sequence[tuple[Condition, Operand]], rest: Operand) -> Operand:
+        self._count()
+        return computed.choose(pairs, rest, self._kind)
 
     def compare(self, left: Operand, op: Op, right: Operand) -> Condition:
         match left, right:
-            case Reference(name), Literal(value):
+            case Reference() | Computed(), Literal(value):
                 self._count()
-                return typed_values.compare(name, self._kind(name), op, value)
-            case Literal(), Reference():
+                return typed_values.compare(*self._typed(left), op, value)
+            case Literal(), Reference() | Computed():
                 return self.compare(right, op.flipped, left)
-            case Reference(one), Reference(other):
-                return typed_values.compare_columns(one, self._kind(one), op, other, self._kind(other))
+            case Reference() | Computed(), Reference() | Computed():
+                return typed_values.compare_columns(*self._typed(left), op, *self._typed(right))
         self._count()
         return Always(_constant(left, op, right))
 
+    def _typed(self, operand: Reference | Computed) -> tuple[Column, pa.DataType]:
+        return computed.column_of(operand), computed.kind_of(operand, self._kind)
+
     def among(self, left: Operand, values: Sequence[Any]) -> Condition:
-        if isinstance(left, Reference):
-            return typed_values.among(left.name, self._kind(left.name), values)
+        if not values:
+            return Always(False)
+        if not isinstance(left, Literal):
+            return typed_values.among(*self._typed(left), values)
         return Joined(False, tuple(self.compare(left, Op.EQ, Literal(value)) for value in values))
 
     def like(self, left: Operand, pattern: Operand, escape: str, ignore_case: bool) -> Condition:
         self._count()
-        if not isinstance(left, Reference) or not is_text(self._kind(left.name)):
-            what = (
-                f"column {left.name!r} is {self._kind(left.name)}" if isinstance(left, Reference) else "a value is not"
-            )
-            raise Misfit(f"LIKE takes a column of texts before it; {what}")
+        if isinstance(left, Literal):
+            raise Misfit("LIKE takes a column of texts before it; a value is not")
+        column, kind = self._typed(left)
+        if not is_text(kind):
+            raise Misfit(f"LIKE takes a column of texts before it; column {column!r} is {kind}")
         if not isinstance(pattern, Literal) or not (pattern.value is None or isinstance(pattern.value, str)):
             raise Misfit("LIKE takes a pattern in single quotes")
-        return Always(None) if pattern.value is None else Like(left.name, _pattern(pattern.value, escape), ignore_case)
+        return Always(None) if pattern.value is None else Like(column, _pattern(pattern.value, escape), ignore_case)
 
     def truth(self, operand: Operand) -> Condition:
         """A column or a value as a condition of its own."""
         self._count()
-        if isinstance(operand, Reference):
-            if pa.types.is_boolean(self._kind(operand.name)):
-                return Compared(operand.name, Op.EQ, pa.scalar(True))
-            raise Misfit(
-                f"column {operand.name!r} is {self._kind(operand.name)}, which is not a condition: compare it with something"
-            )
+        if not isinstance(operand, Literal):
+            column, kind = self._typed(operand)
+            if pa.types.is_boolean(kind):
+                return Compared(column, Op.EQ, pa.scalar(True))
+            raise Misfit(f"column {column!r} is {kind}, which is not a condition: compare it with something")
         if operand.value is None or isinstance(operand.value, bool):
             return Always(operand.value)
         raise Misfit(f"{str(operand.value)[:40]!r} is not a condition")
@@ -250,6 +319,15 @@ class _Binder:
             )
 
 
+def as_python(value: Any) -> Any:
+    """A value of numpy or Arrow as Python's; moments stay what they are."""
+    if isinstance(value, pa.Scalar):
+        return value.as_py()
+    if isinstance(value, np.datetime64) and np.isnat(value):
+        return None
+    return value.item() if isinstance(value, np.generic) and not isinstance(value, np.datetime64) else value
+
+
 def _constant(left: Operand, op: Op, right: Operand) -> bool | None:
     """Two values beside each other."""
     one, other = (side.value if isinstance(side, Literal) else None for side in (left, right))
@@ -259,8 +337,8 @@ def _constant(left: Operand, op: Op, right: Operand) -> bool | None:
     if families[0] is not families[1]:
         raise Misfit(f"{one!r} and {other!r} cannot be compared")
     if families[0] is Decimal:
-        return bool(_COMPARE[op](Fraction(one), Fraction(other)))
-    return bool(_COMPARE[op](one, other))
+        return bool(COMPARE[op](Fraction(one), Fraction(other)))
+    return bool(COMPARE[op](one, other))
 
 
 def _pattern(given: str, escape: str) -> str:
@@ -321,56 +399,6 @@ def no_column(name: str, among: Sequence[str], *, else_: str = "") -> str:
 
 
 def _shown(where: object) -> str:
-    shown = where if isinstance(where, str) else repr(where)
+    shown = where if isinstance(where, str) else str(where) if isinstance(where, Bound) else repr(where)
     shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…"
     return repr(shown) if isinstance(where, str) else shown
-
-
-# -- as an expression of Arrow -----------------------------------------------------------------------------------------
-
-
-def _null() -> pc.Expression:
-    return pc.scalar(pa.scalar(None, pa.bool_()))
-
-
-def expression_of(condition: Condition) -> pc.Expression:
-    """What the condition says of a row, by Arrow."""
-    match condition:
-        case Always(value):
-            return _null() if value is None else pc.scalar(value)
-        case Filled(column, value):
-            return pc.if_else(pc.field(column).is_valid(), pc.scalar(value), _null())
-        case Compared(column, op, value):
-            found: pc.Expression = _COMPARE[op](pc.field(column), pc.scalar(value))
-            return found
-        case ComparedColumns(left, op, right, common):
-            return _columns_compared(left, op, right, common)
-        case Among(column, values):
-            return pc.if_else(pc.field(column).is_valid(), pc.field(column).isin(values), _null())
-        case Like(column, pattern, ignore_case):
-            if not ignore_case:
-                return pc.match_like(pc.field(column), pattern)
-            return pc.match_like(pc.utf8_lower(pc.field(column)), pc.utf8_lower(pa.scalar(pattern)).as_py())
-        case IsNull(part):
-            return (pc.field(part) if isinstance(part, str) else expression_of(part)).is_null()
-        case IsTruth(part, value):
-            inner = expression_of(part)
-            return pc.coalesce(inner if value else ~inner, pc.scalar(False))
-        case Negated(part):
-            return ~expression_of(part)
-        case Joined(every, parts):
-            return reduce(operator.and_ if every else operator.or_, map(expression_of, parts))
-
-
-def _columns_compared(left: str, op: Op, right: str, common: pa.DataType | None) -> pc.Expression:
-    one, other = pc.field(left), pc.field(right)
-    if common is not None:
-        found: pc.Expression = _COMPARE[op](one.cast(common), other.cast(common))
-        return found
-    # An int64 rounded to a double keeps its order; where both are equal then, the double is a whole number itself, and
-    # the integers decide. None is as large as 2**63.
-    rounded, other = one.cast(pa.float64(), safe=False), other.cast(pa.float64())
-    whole = other.cast(pa.int64(), safe=False)
-    beyond = pc.scalar(op in (Op.LT, Op.LE, Op.NE))
-    exact = pc.if_else(rounded == other, _COMPARE[op](one, whole), _COMPARE[op](rounded, other))
-    return pc.if_else(other >= 2.0**63, pc.if_else(one.is_valid(), beyond, _null()), exact)

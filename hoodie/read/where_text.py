@@ -6,11 +6,12 @@ A descent by hand: every refusal says where in the text it is, and nothing of an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Decimal
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from hoodie.read.condition import Always, Condition, IsNull, IsTruth, Joined, Negated, Op
+from hoodie.read.condition import Always, Computed, Condition, IsNull, IsTruth, Joined, Negated, Op
 from hoodie.read.typed_values import Misfit, parse_number
 
 MAX_TEXT = 100_000
@@ -20,7 +21,8 @@ _TOKEN = re.compile(
     rf"""(?P<text>'(?:[^']|'')*')
     | (?P<quoted>"(?:[^"]|"")*" | `(?:[^`]|``)*`)
     | (?P<comment>-- | /\* | \#)
-    | (?P<sign><=> | <> | <= | >= | != | == | [=<>(),-] | \+)
+    | (?P<sign><=> | <> | <= | >= | != | == | \|\| | [=<>(),+*/%-])
+    | (?P<parameter>:[^\W\d]\w*)
     | (?P<number>(?:{_DIGITS}(?:\.(?:{_DIGITS})?)? | \.{_DIGITS})(?:[eE][+-]?[0-9]+)?)
     | (?P<word>[^\W\d][\w.]*)
     | (?P<space>\s+)
@@ -29,16 +31,16 @@ _TOKEN = re.compile(
 )
 _OPS = {"=": Op.EQ, "==": Op.EQ, "<>": Op.NE, "!=": Op.NE, "<": Op.LT, "<=": Op.LE, ">": Op.GT, ">=": Op.GE}
 _RESERVED = frozenset(["and", "or", "not", "in", "is", "null", "true", "false", "between"])
+_SUMS, _PRODUCTS = frozenset(["+", "-", "||"]), frozenset("*/%")
 _TRUTHS = {"null": None, "true": True, "false": False}
 _LACKING = {
-    "case": "CASE is not part of this grammar: write its conditions with AND, OR and NOT",
+    "case": "CASE is followed by WHEN: write CASE WHEN a = 1 THEN …, not CASE a WHEN 1 THEN …",
     "exists": "sub-queries are not part of this grammar",
     "select": "sub-queries are not part of this grammar: give a condition only, without SELECT",
     "where": "give the condition only, without WHERE",
     "cast": "CAST is not part of this grammar: a value takes the type of the column beside it",
     "interval": "intervals are not part of this grammar: give the date or time itself",
 }
-_ARITHMETIC = "arithmetic is not part of this grammar: compute the value first, or give a pyarrow expression"
 _EXPRESSIONS = "regular expressions are not part of this grammar: write LIKE, or give a pyarrow expression"
 _LACKING_OPERATORS = {
     "rlike": _EXPRESSIONS,
@@ -48,20 +50,17 @@ _LACKING_OPERATORS = {
     "notnull": "write IS NOT NULL",
     "glob": "write LIKE",
     "<=>": "write a = b OR a IS NULL AND b IS NULL, or a IS NULL",
-    "+": _ARITHMETIC,
-    "-": _ARITHMETIC,
-    "*": _ARITHMETIC,
-    "/": _ARITHMETIC,
-    "%": _ARITHMETIC,
-    "(": "functions are not part of this grammar: give a pyarrow expression",
     "[": "elements of lists and maps are not part of this grammar: give a pyarrow expression",
     "&": "write AND",
     "|": "write OR",
     "!": "write NOT",
-    ":": "values stand in the text itself",
-    "?": "values stand in the text itself",
+    ":": "a parameter is a colon and a name, such as :low",
+    "?": "parameters have names: write :low, and give params={'low': …}",
     ";": "give one condition, without a semicolon",
 }
+
+
+T = TypeVar("T")
 
 
 class Reference(NamedTuple):
@@ -71,12 +70,16 @@ class Reference(NamedTuple):
 
 
 class Literal(NamedTuple):
-    """A value: text, number, truth or null."""
+    """A value: text, number, truth or null; a parameter is what was given for it."""
 
-    value: str | int | Decimal | bool | None
+    value: Any
 
 
-Operand = Reference | Literal
+Operand = Reference | Literal | Computed
+
+
+class DateText(str):
+    """What stands behind DATE: a text that can be computed with as a date."""
 
 
 class Refused(Exception):
@@ -90,8 +93,18 @@ class Refused(Exception):
 class Conditions(Protocol):
     """What the grammar asks of whoever knows the columns; each raises Misfit."""
 
-    def resolve(self, name: str) -> str:
-        """The column that is meant."""
+    def resolve(self, name: str, inside: Sequence[str] = ()) -> Reference | Computed:
+        """The column that is meant, or a field of a struct: `inside` are the names behind that of the column."""
+
+    def parameter(self, name: str) -> Any:
+        """The value that was given for it."""
+
+    def compute(self, sign: str, left: Operand, right: Operand) -> Operand: ...
+
+    def call(self, name: str, arguments: Sequence[Operand]) -> Operand: ...
+
+    def choose(self, pairs: Sequence[tuple[Condition, Operand]], rest: Operand) -> Operand:
+        """CASE."""
 
     def compare(self, left: Operand, op: Op, right: Operand) -> Condition: ...
 
@@ -171,7 +184,7 @@ class TextParser:
         shown = token.text if len(token.text) <= 40 else token.text[:40] + "…"
         return Refused(f"{wanted} is expected, not {shown!r}", token.start)
 
-    def _try(self, start: int, make: Callable[..., Condition], *values: Any) -> Condition:
+    def _try(self, start: int, make: Callable[..., T], *values: Any) -> T:
         try:
             return make(*values)
         except Misfit as exc:
@@ -211,7 +224,7 @@ class TextParser:
 
     def _predicate(self) -> Condition | Operand:
         start = self._now.start
-        left = self._primary()
+        left = self._sum()
         found: Condition | Operand = left
         token = self._now
         if token.kind == "sign" and token.text in _OPS:
@@ -252,13 +265,18 @@ class TextParser:
             )
 
     def _among(self, left: Any, start: int) -> Condition:
+        values: list[Any] = []
+        if self._now.kind == "parameter":
+            return self._try(start, self._conditions.among, left, self._listed(self._take()))
         if not self._sign("("):
             raise self._unexpected("( with the values of IN")
-        values: list[Any] = []
         while not values or self._sign(","):
             if values and self._now.text == ")":  # one comma too many, as Python writes a tuple of one value
                 break
             token = self._now
+            if token.kind == "parameter":
+                values += self._listed(self._take())
+                continue
             value = self._operand()
             if not isinstance(value, Literal):
                 raise Refused("IN takes values only: write a = b OR a = c for columns", token.start)
@@ -266,6 +284,11 @@ class TextParser:
         if not self._sign(")"):
             raise self._unexpected(", or )")
         return self._try(start, self._conditions.among, left, values)
+
+    def _listed(self, token: _Token) -> list[Any]:
+        """The values of a parameter of IN: those of a list, or one."""
+        value = self._try(token.start, self._conditions.parameter, token.text[1:])
+        return value if isinstance(value, list) else [value]
 
     def _between(self, left: Any, start: int) -> Condition:
         low = self._operand()
@@ -294,8 +317,8 @@ class TextParser:
         found: Condition
         if value is not None:
             found = IsTruth(self._as_condition(part, start), value)
-        elif isinstance(part, Reference):
-            found = IsNull(part.name)
+        elif isinstance(part, Reference | Computed):
+            found = IsNull(part.name if isinstance(part, Reference) else part)
         elif isinstance(part, Literal):
             found = Always(part.value is None)
         else:
@@ -307,41 +330,107 @@ class TextParser:
 
     def _operand(self) -> Operand:
         token = self._now
-        found = self._primary()
+        return self._as_operand(self._sum(), token)
+
+    def _as_operand(self, found: Condition | Operand, token: _Token) -> Operand:
         if not isinstance(found, Operand):
             raise Refused("a column or a value is expected, not a condition", token.start)
         return found
 
-    def _primary(self) -> Condition | Operand:
-        """A column, a value, or anything in parentheses."""
-        token = self._take()
-        if token.kind == "sign" and token.text == "(":
-            self._depth += 1
-            if self._depth > _MAX_DEPTH:
-                raise Refused("its conditions are nested too deeply", token.start)
-            found = self._either()
-            if not self._sign(")"):
-                raise self._unexpected(")")
-            self._depth -= 1
-            return found
-        if token.kind == "sign" and token.text in ("-", "+") and self._now.kind == "number":
+    def _sum(self) -> Condition | Operand:
+        return self._computed(_SUMS, self._product)
+
+    def _product(self) -> Condition | Operand:
+        return self._computed(_PRODUCTS, self._factor)
+
+    def _computed(self, signs: frozenset[str], part: Callable[[], Condition | Operand]) -> Condition | Operand:
+        first = self._now
+        found = part()
+        while self._now.kind == "sign" and self._now.text in signs:
+            left, sign, token = self._as_operand(found, first), self._take(), self._now
+            right = self._as_operand(part(), token)
+            found = self._try(sign.start, self._conditions.compute, sign.text, left, right)
+        return found
+
+    def _factor(self) -> Condition | Operand:
+        token = self._now
+        if token.kind != "sign" or token.text not in "+-":
+            return self._primary()
+        self._take()
+        if self._now.kind == "number":
             return Literal(self._number(self._take(), token.text))
+        with self._deeper(token):
+            inner = self._as_operand(self._factor(), self._now)
+        return self._try(token.start, self._conditions.compute, token.text, Literal(0), inner)
+
+    @contextmanager
+    def _deeper(self, token: _Token) -> Iterator[None]:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise Refused("its conditions are nested too deeply", token.start)
+        yield
+        self._depth -= 1
+
+    def _primary(self) -> Condition | Operand:
+        """A column, a value, a function, or anything in parentheses."""
+        token = self._take()
         match token.kind:
+            case "sign" if token.text == "(":
+                with self._deeper(token):
+                    found = self._either()
+                    if not self._sign(")"):
+                        raise self._unexpected(")")
+                return found
             case "text":
                 return Literal(token.text[1:-1].replace("''", "'"))
             case "number":
                 return Literal(self._number(token, ""))
+            case "parameter":
+                value = self._try(token.start, self._conditions.parameter, token.text[1:])
+                if isinstance(value, list):
+                    raise Refused(f"{token.text} is a list, which only IN takes", token.start)
+                return Literal(value)
             case "quoted":
-                quote = token.text[0]
-                return self._column(token.text[1:-1].replace(quote * 2, quote), token)
+                return self._column(token)
             case "word" if token.word in _TRUTHS:
                 return Literal(_TRUTHS[token.word])
             case "word" if token.word in ("date", "timestamp") and self._now.kind == "text":
-                return Literal(self._take().text[1:-1].replace("''", "'"))
+                text = self._take().text[1:-1].replace("''", "'")
+                return Literal(DateText(text) if token.word == "date" else text)
+            case "word" if token.word == "case" and self._now.word == "when":
+                return self._case(token)
             case "word" if token.word not in _RESERVED:
-                return self._column(token.text, token)
+                return self._call(token) if self._now.text == "(" else self._column(token)
         self._at -= 1
         raise self._unexpected("a column or a value")
+
+    def _case(self, token: _Token) -> Operand:
+        pairs: list[tuple[Condition, Operand]] = []
+        rest: Operand = Literal(None)
+        with self._deeper(token):
+            while self._word("when"):
+                start = self._now.start
+                condition = self._as_condition(self._either(), start)
+                if not self._word("then"):
+                    raise self._unexpected("THEN")
+                pairs.append((condition, self._operand()))
+            if self._word("else"):
+                rest = self._operand()
+            if not self._word("end"):
+                raise self._unexpected("WHEN, ELSE or END")
+        return self._try(token.start, self._conditions.choose, pairs, rest)
+
+    def _call(self, token: _Token) -> Operand:
+        if token.word in _LACKING:
+            raise Refused(_LACKING[token.word], token.start)
+        self._take()
+        arguments: list[Operand] = []
+        with self._deeper(token):
+            while not self._sign(")"):
+                if arguments and not self._sign(","):
+                    raise self._unexpected(", or )")
+                arguments.append(self._operand())
+        return self._try(token.start, self._conditions.call, token.text, arguments)
 
     def _number(self, token: _Token, sign: str) -> int | Decimal:
         following = self._now
@@ -352,15 +441,28 @@ class TextParser:
         except Misfit as exc:
             raise Refused(str(exc), token.start) from exc
 
-    def _column(self, name: str, token: _Token) -> Reference:
+    def _column(self, token: _Token) -> Reference | Computed:
+        """A name; with dots and more names behind it, a field of a struct."""
+        names = [_name(token)]
+        while self._now.text == "." or (names[-1].endswith(".") and token.kind == "word"):
+            if self._now.text == ".":
+                self._take()
+            names[-1] = names[-1].removesuffix(".") if token.kind == "word" else names[-1]
+            if self._now.kind not in ("quoted", "word"):
+                raise self._unexpected("the name of a field")
+            token = self._take()
+            names.append(_name(token))
         try:
-            return Reference(self._conditions.resolve(name))
+            return self._conditions.resolve(names[0], names[1:])
         except Misfit as exc:
             reason = str(exc)
             if token.text[0] == '"':
                 reason += "; texts stand in single quotes"
             elif token.word in _LACKING:
                 reason = _LACKING[token.word]
-            elif self._now.text == "(":
-                reason = _LACKING_OPERATORS["("]
             raise Refused(reason, token.start) from exc
+
+
+def _name(token: _Token) -> str:
+    quote = token.text[0]
+    return token.text[1:-1].replace(quote * 2, quote) if token.kind == "quoted" else token.text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -20,7 +21,7 @@ from hoodie.options.moments import Moment
 from hoodie.options.option import option_name
 from hoodie.options.read import ReadOptions
 from hoodie.options.write import WriteOptions, WriteRequest
-from hoodie.read.where import Where
+from hoodie.read.where import Where, bound
 from hoodie.table import HoodieTable as Core
 from hoodie.table import is_table
 from hoodie.verbs import TableVerbs
@@ -175,6 +176,7 @@ class HoodieTable(TableVerbs[DataFrame], TableServices, TableConsumers[DataFrame
         query: str = QueryType.SNAPSHOT,
         as_of: Moment | None = None,
         meta_columns: bool = False,
+        params: Mapping[str, Any] | None = None,
     ) -> DataFrame:
         """The rows of the table as a DataFrame, as they are now or were at an earlier moment; `scan` is the same.
 
@@ -186,6 +188,7 @@ class HoodieTable(TableVerbs[DataFrame], TableServices, TableConsumers[DataFrame
                 or text such as "2026-01-31 12:00" or "2 hours ago". Times without a zone are in that of the table (UTC, unless its
                 properties say LOCAL).
             meta_columns: put the five `_hoodie_` columns in front.
+            params: values for the parameters of a text: `where="fare > :low", params={"low": 3}`.
 
         Returns:
             A DataFrame over the snapshot of this moment: commits that come later are not in it.
@@ -197,6 +200,7 @@ class HoodieTable(TableVerbs[DataFrame], TableServices, TableConsumers[DataFrame
         Example:
             >>> table.read(columns=["city", "fare"], where="fare > 100", as_of="yesterday").show()
         """
+        where = bound(where, params)
         scan = self._core.scan(columns, where, query=query, as_of=as_of, meta_columns=meta_columns)
         frame = plan_frame(self._spark, self._context, scan.plan, where=where)
         names = ",".join(scan.plan.output.names)
@@ -224,18 +228,20 @@ class HoodieTable(TableVerbs[DataFrame], TableServices, TableConsumers[DataFrame
         as_of: Moment | None = None,
         since: Moment | None = None,
         until: Moment | None = None,
+        params: Mapping[str, Any] | None = None,
     ) -> str:
         """Say which files `read` would open, what left the others out, and whether Spark or hoodie reads them.
 
         With `since` or `until` it says that of `changes`.
 
         Args:
-            columns, where, query, as_of: as `read` takes them.
+            columns, where, query, as_of, params: as `read` takes them.
             since, until: as `changes` takes them.
 
         Example:
             >>> print(table.explain(where="fare > 100"))
         """
+        where = bound(where, params)
         if since is None and until is None:
             scan = self._core.scan(columns, where, query=query, as_of=as_of)
         elif as_of is not None or query != QueryType.SNAPSHOT:
@@ -258,6 +264,7 @@ class HoodieTable(TableVerbs[DataFrame], TableServices, TableConsumers[DataFrame
         images: str = ChangeFormat.LATEST_STATE,
         full_scan_fallback: bool = False,
         meta_columns: bool = False,
+        params: Mapping[str, Any] | None = None,
     ) -> DataFrame:
         """What was committed after `since`, up to and including `until`, as a DataFrame.
 
@@ -272,6 +279,7 @@ class HoodieTable(TableVerbs[DataFrame], TableServices, TableConsumers[DataFrame
             images: "latest_state", "before_after", or "cdc" for Apache Hudi's columns.
             full_scan_fallback: read a range from the whole table when its commits were archived or its files cleaned.
             meta_columns: put the five `_hoodie_` columns in front.
+            params: as `read` has them.
 
         Returns:
             A DataFrame over the snapshot of this moment.
@@ -279,6 +287,7 @@ class HoodieTable(TableVerbs[DataFrame], TableServices, TableConsumers[DataFrame
         Raises:
             InstantNotFoundError: `until` lies beyond a write in progress, or the range was archived or cleaned.
         """
+        where = bound(where, params)
         scan = self._core.changes(
             since,
             until,

@@ -20,6 +20,7 @@ from hoodie.read.condition import (
     Among,
     Compared,
     ComparedColumns,
+    Computed,
     Condition,
     Filled,
     IsNull,
@@ -29,7 +30,9 @@ from hoodie.read.condition import (
     Negated,
     Op,
 )
+from hoodie.read.condition import Column as Named
 from hoodie.read.where import Where, condition_of
+from pyspark_hoodie.computed import computed_column
 from pyspark_hoodie.schema import spark_schema
 
 _COMPARE: dict[Op, Callable[[Any, Any], Column]] = {
@@ -68,17 +71,18 @@ class _Columns:
             case Always(value):
                 return F.lit(value).cast("boolean")
             case Filled(name, value):
-                return F.when(_column(name).isNotNull(), F.lit(value))
+                return F.when(self.column(name).isNotNull(), F.lit(value))
             case Compared(name, op, value):
                 return self._compared(name, op, value)
             case ComparedColumns():
                 return self._columns_compared(condition)
             case Among(name, values):
-                return _among(_column(name), values)
+                return _among(self.column(name), values)
             case Like(name, pattern, ignore_case):
-                return _column(name).ilike(pattern) if ignore_case else _column(name).like(pattern)
+                column = self.column(name)
+                return column.ilike(pattern) if ignore_case else column.like(pattern)
             case IsNull(part):
-                return (_column(part) if isinstance(part, str) else self.of(part)).isNull()
+                return (self.column(part) if isinstance(part, str | Computed) else self.of(part)).isNull()
             case IsTruth(part, value):
                 found = self.of(part)
                 return F.coalesce(found if value else ~found, F.lit(False))
@@ -87,8 +91,15 @@ class _Columns:
             case Joined(every, parts):
                 return reduce(operator.and_ if every else operator.or_, map(self.of, parts))
 
-    def _compared(self, name: str, op: Op, value: pa.Scalar[Any]) -> Column:
-        column, kind = _column(name), value.type
+    def column(self, of: Named) -> Column:
+        return F.col(quoted(of)) if isinstance(of, str) else computed_column(of, self.column, self.of, _literal)
+
+    def _kind(self, of: Named) -> pa.DataType:
+        kind: pa.DataType = self._schema.field(of).type if isinstance(of, str) else of.kind
+        return kind
+
+    def _compared(self, name: Named, op: Op, value: pa.Scalar[Any]) -> Column:
+        column, kind = self.column(name), value.type
         if pa.types.is_boolean(kind) and op is Op.EQ and value.as_py():
             return column
         if not pa.types.is_floating(kind):
@@ -97,8 +108,8 @@ class _Columns:
         return _without_nan(op, _beside(column, op, value), column)
 
     def _columns_compared(self, found: ComparedColumns) -> Column:
-        one, other, op = _column(found.left), _column(found.right), found.op
-        kinds = [self._schema.field(name).type for name in (found.left, found.right)]
+        one, other, op = self.column(found.left), self.column(found.right), found.op
+        kinds = [self._kind(found.left), self._kind(found.right)]
         floats = [side for side, kind in zip((one, other), kinds, strict=True) if pa.types.is_floating(kind)]
         if found.common is not None:
             sides = [_cast(*each, found.common) for each in zip((one, other), kinds, strict=True)]
@@ -109,10 +120,6 @@ class _Columns:
             _COMPARE[op](rounded, other)
         )
         return _without_nan(op, F.when(other >= F.lit(2.0**63), beyond).otherwise(exact), *floats)
-
-
-def _column(name: str) -> Column:
-    return F.col(quoted(name))
 
 
 def _without_nan(op: Op, compared: Column, *floats: Column) -> Column:
