@@ -6,7 +6,6 @@ divides doubles. A number with a point is a decimal, but beside a float.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from decimal import Context, Decimal
@@ -131,11 +130,7 @@ def _folded(function: Function, left: Any, right: Any) -> int | Decimal | DateTe
             case Function.DIVIDE:
                 return Decimal(repr(float(Fraction(one) / Fraction(other))))
             case Function.REMAINDER if isinstance(one, int) and isinstance(other, int):
-                return (
-                    int(math.copysign(abs(one) % abs(other), one))
-                    if abs(one) < 2**53
-                    else one - other * int(Fraction(one, other))
-                )
+                return one - other * int(Fraction(one, other))  # towards zero
     except (ArithmeticError, ValueError) as exc:
         raise Misfit(f"{left} {function} {right} cannot be computed: {exc}") from exc
     raise Misfit("% takes integers")

@@ -184,3 +184,19 @@ class Joined:
 
 
 Condition = Always | Filled | Compared | ComparedColumns | Among | Like | IsNull | IsTruth | Negated | Joined
+
+
+def computes(condition: Condition) -> bool:
+    """Whether a value of it is computed of columns."""
+    match condition:
+        case Joined(_, parts):
+            return any(map(computes, parts))
+        case Negated(part) | IsTruth(part, _):
+            return computes(part)
+        case IsNull(part):
+            return isinstance(part, Computed) or (not isinstance(part, str) and computes(part))
+        case ComparedColumns(left, _, right):
+            return isinstance(left, Computed) or isinstance(right, Computed)
+        case Compared() | Among() | Like() | Filled():
+            return isinstance(condition.column, Computed)
+    return False

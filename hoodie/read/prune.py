@@ -36,7 +36,7 @@ from hoodie.model.statistics import UNKNOWN, Pruning, ValueRange
 from hoodie.options.table import TableConfig
 from hoodie.read.bounds import may_match
 from hoodie.read.by_keys import groups_with, keys_asked_for, may_hold
-from hoodie.read.condition import Condition
+from hoodie.read.condition import Condition, computes
 from hoodie.read.file_ranges import FileRanges, Gathered, same_as_key
 from hoodie.read.where import Where, condition_of, parse_filter
 from hoodie.view.context import Snapshot, TableContext
@@ -261,5 +261,10 @@ def partitions_where(context: TableContext, where: Where) -> frozenset[str]:
         name: [(each,) for each in path_ranges]
         for name, path_ranges in ranges_of_paths(context.config, kinds, paths).items()
     }
-    tree = where if isinstance(where, pc.Expression) else condition_of(where, schema)
+    tree = _tree_of(where, schema)
+    if isinstance(tree, Condition) and computes(tree):  # else it would choose partitions without such rows, too
+        raise OptionError(
+            f"this condition chooses partitions of table {context.config.name!r} by what it computes: compare their columns "
+            f"themselves, as in {context.config.partition_fields[0]} >= 'a' AND {context.config.partition_fields[0]} < 'b'"
+        )
     return frozenset(compress(paths, may_match(tree, schema, ranges, len(paths)).tolist()))

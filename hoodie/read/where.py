@@ -92,9 +92,11 @@ def parse_filter(where: Where | None, schema: pa.Schema) -> RowFilter | None:
     if isinstance(where, pc.Expression):
         return RowFilter(where, _columns_of(where, schema))
     binder = _Binder(schema)
-    expression = expression_of(binder.bind(where))
     try:
+        expression = expression_of(binder.bind(where))
         schema.empty_table().filter(expression)
+    except RecursionError as exc:
+        raise OptionError(f"the filter {_shown(where)} is not understood: it is nested too deeply") from exc
     except pa.ArrowException as exc:
         raise OptionError(f"the filter {_shown(where)} does not fit the table: {exc}") from exc
     return RowFilter(expression, tuple(binder.used))

@@ -214,6 +214,8 @@ def test_where_chooses_partitions_and_takes_no_other_columns(kind):
     assert groups(table, "b") == before
     with pytest.raises(OptionError, match="column 'val' makes none: name part"):
         table.cluster(where="val > 3")
+    with pytest.raises(OptionError, match="by what it computes"):
+        table.cluster(where="NOT (part = 'a' AND lower(part) = 'b')")
     assert table.cluster(where="part = 'nowhere'") == []
 
 
