@@ -185,12 +185,6 @@ class Statements(TableVerbs["Rows"]):
         """The rows that a MERGE changes."""
         merge = hoodie.dml.merge
 
-        if self.config.generates_keys and any(clause.case is hoodie.dml.clause.Case.NOT_MATCHED for clause in clauses):
-            raise OptionError(
-                f"table {self.config.name!r} generates its record keys, and a MERGE into it cannot insert: insert the rows of the "
-                "source that have no partner in a write of their own"
-            )
-
         pinned = self._pinned()
         source, tables = beside(pinned)
         if tally is not None:

@@ -110,9 +110,9 @@ class Changes:
         yield from self._flagged(new, gone=False)
 
     def inserted(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        """New rows."""
+        """New rows. Where the table generates keys they have none yet, and meet nobody."""
         rows = self._fitting(rows)
-        if rows.num_rows:
+        if rows.num_rows and not self._generated:
             self._arrived.append(rows.select(self._keys))
         yield from self._flagged(rows, gone=False)
 

@@ -15,6 +15,7 @@ from hoodie.dml.duck import assigned, connection, quoted, register
 from hoodie.dml.merge_plan import MergePlan, Tally
 from hoodie.errors import DuplicateKeyError, OptionError, SchemaError
 from hoodie.keygen.generator import DEFAULT_PARTITION, EMPTY_KEY, NULL_KEY, key_generator
+from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
 from hoodie.read.dataset import NewScan, TableDataset
@@ -336,7 +337,7 @@ def _given(
         if clause.all_columns:
             _require_case(schema, source, table)
         for at, field in enumerate(schema):
-            if clause.all_columns and field.name in source.names:
+            if clause.all_columns and field.name in source.names and field.name not in META_COLUMNS:
                 given[number, at] = f"{s}.{quoted(field.name)}"
             elif field.name in updates:
                 value = updates[field.name]

@@ -311,3 +311,29 @@ def test_rows_move_where_keys_are_unique_in_the_whole_table(kind, tmp_path):
     with pytest.raises(DuplicateKeyError, match="one more, would have the key '2' of table"):
         merge(table, [moved[0] | {"city": "bern"}]).when_not_matched_insert_all().execute()
     assert {key: n for key, (n, _) in rows(table).items()} == expected
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_a_table_that_generates_keys_gives_one_to_each_new_row(tmp_path, kind):
+    table = hoodie.create_table(tmp_path / "t", record_key=[], partition_by="city", table_type=kind)
+    table.insert([{"id": n, "city": "oslo", "n": n} for n in range(3)])
+    source = (
+        table.scan(meta_columns=True).to_arrow().slice(0, 1).to_pylist()[0]
+    )  # keys of a source are no keys of the table
+    new = [{**source, "id": n, "city": "rome", "n": 10 * n} for n in (1, 7, 7, 8)]
+    changed = table.merge(new, on="t.id = s.id").when_matched_update_all().when_not_matched_insert_all()
+    changed = changed.when_not_matched_by_source_delete("t.id = 0")
+    plan = changed.explain()
+    result = changed.execute()
+    assert (result.inserted, result.updated, result.deleted) == (3 + 1, 0, 1 + 1)  # the updated row moved
+    assert (plan.inserted, plan.updated, plan.deleted) == (3, 1, 1)
+    found = table.scan(meta_columns=True).to_arrow().to_pylist()
+    rows = sorted((row["id"], row["city"], row["n"]) for row in found)
+    assert rows == [(1, "rome", 10), (2, "oslo", 2), (7, "rome", 70), (7, "rome", 70), (8, "rome", 80)]
+    assert len({row["_hoodie_record_key"] for row in found}) == 5
+    hoodie.sql(
+        "MERGE INTO t USING s ON false WHEN NOT MATCHED THEN INSERT (id, city) VALUES (s.id, 'bern')",
+        t=table,
+        s=[{"id": 9}],
+    )
+    assert table.scan(where="city = 'bern'").to_arrow().to_pylist() == [{"id": 9, "city": "bern", "n": None}]
