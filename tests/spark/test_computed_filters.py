@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 import hoodie
 from hoodie.errors import OptionError
 from pyspark_hoodie import HoodieTable
-from tests.read.test_where_by_duckdb import SCHEMA, VALUES, Filters, table_of
+from tests.random_filters import VALUES, Filters, table_of
 
 pytestmark = pytest.mark.spark
 
@@ -70,7 +70,3 @@ def test_parameters_are_taken_in_spark_too(spark, path):
 def test_an_integer_that_grows_too_large_is_an_error_in_spark_too(spark, path):
     with pytest.raises(Exception, match="too large"):
         HoodieTable.for_path(spark, path).read(["id"], "l * 9223372036854775807 > 1").collect()
-
-
-def test_the_columns_are_those_of_the_other_test():
-    assert set(VALUES) == set(SCHEMA.names) - {"id"}
