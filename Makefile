@@ -125,7 +125,7 @@ $(STAMP): pyproject.toml
 
 $(PEER_STAMP): pyproject.toml
 	test -x $(PEER)/bin/python || $(PYTHON) -m venv $(PEER)
-	$(PEER)/bin/python -m pip install --quiet --disable-pip-version-check pyspark==3.5.9 hudi==0.5.0 daft==0.7.26 --editable '.[spark,test]'
+	$(PEER)/bin/python -m pip install --quiet --disable-pip-version-check pyspark==3.5.9 hudi==0.5.0 daft==0.7.26 'dbt-core==1.10.*' 'dbt-spark==1.9.*' --editable '.[spark,test]'
 	touch $@
 
 .venv-spark%/.stamp: pyproject.toml

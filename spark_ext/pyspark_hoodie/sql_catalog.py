@@ -298,6 +298,8 @@ def _create(
         for key, text in given.items()
         if key.removeprefix("option.") not in _SPARKS_OWN
     }
+    if "primaryKey" in stated and set(declared.names) >= _SNAPSHOT:
+        stated["primaryKey"] = "dbt_scd_id"
     storage, _ = reached(location, None, spark)
     options = {**table_options(_writer_options.get(name.lower(), {})), **table_options(stated)}
     request = parse_write_options(options, defaults=load_defaults())
@@ -327,6 +329,10 @@ def _create(
         stated,
         given.get("comment"),
     )
+
+
+_SNAPSHOT = {"dbt_scd_id", "dbt_valid_from", "dbt_valid_to"}
+"""Columns of a snapshot of dbt. It has many rows of one `unique_key`, which dbt gives as the primary key all the same."""
 
 
 def _alter(spark: Any, facts: Mapping[str, Any], changes: Iterable[Any]) -> None:

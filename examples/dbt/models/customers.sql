@@ -1,0 +1,3 @@
+{{ config(materialized='table') }}
+
+select customer, sum(amount) as total from {{ ref('orders') }} group by customer

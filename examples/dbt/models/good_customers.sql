@@ -1,0 +1,3 @@
+{{ config(materialized='view') }}
+
+select customer from {{ ref('customers') }} where total > 10
