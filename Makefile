@@ -59,7 +59,7 @@ SERVERS := HOODIE_VERSITYGW=$(VERSITYGW) HOODIE_HDFS_JARS=$(JARS)/hdfs HOODIE_HB
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test environments integration compare alone servers bench soak lint format clean
+.PHONY: help demo test environments integration compare alone servers bench soak docs lint format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -103,6 +103,9 @@ soak: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HDFS_JARS) $(VERSITYGW) $(AZURITE) 
 	HOODIE_SOAK=1 HOODIE_TABLE_VERSION=9 $(VENV)/bin/python -m pytest tests/test_history.py tests/write/test_bucket_history.py tests/test_schedules.py tests/crash/test_every_step.py
 	HOODIE_SOAK=1 $(JUDGES) $(SERVERS) $(VENV)/bin/python -m pytest $(ON_SERVERS) integration/test_changes_with_hudi.py integration/test_random_histories.py integration/test_fuzz_decoders.py integration/test_cluster.py integration/test_word_count.py integration/test_many_writers.py -m integration
 	for venv in $(VENV) $(PEER) $(OTHER_SPARKS); do HOODIE_SOAK=1 $$venv/bin/python -m pytest tests/spark -m spark || exit 1; done
+
+docs: $(STAMP) ## the site of the pages, in build/site
+	$(VENV)/bin/python -m docs.make_site
 
 lint: $(STAMP) ## style, formatting and types
 	$(VENV)/bin/ruff check .

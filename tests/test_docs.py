@@ -72,6 +72,17 @@ def test_the_page_of_the_python_api_is_that_of_the_docstrings():
     assert (ROOT / make_api.PAGE).read_text(encoding="utf-8") == make_api.page(), "run python -m docs.make_api"
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning")
+def test_the_site_is_made_without_a_warning(tmp_path):
+    make_site = pytest.importorskip("docs.make_site")
+    assert make_site.make(tmp_path) == 0
+    first = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
+    assert 'href="COMING_FROM.html"' in first
+    assert 'href="docs/' not in first
+    inside = {path.stem for path in (ROOT / "docs").glob("*.md")}
+    assert inside <= set(" ".join(make_site.SECTIONS.values()).split()), "a page is in no section of the menu"
+
+
 def test_the_tests_that_pages_for_contributors_name_are_there():
     sources = [path for folder in ("tests", "integration") for path in (ROOT / folder).rglob("*.py")]
     known = {path.stem for path in sources}
