@@ -6,7 +6,7 @@ LAYERS = (
     ("model",),
     ("format",),
     ("options", "hashes"),
-    ("storage", "engine", "keygen", "metastore"),
+    ("storage", "engine", "keygen", "metastore", "aws"),
     ("publish", "hfile"),
     ("timeline", "lock", "filegroup"),
     ("view",),

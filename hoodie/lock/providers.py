@@ -25,6 +25,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
 
 if TYPE_CHECKING:
+    import hoodie.lock.dynamodb
     import hoodie.lock.filesystem_lock
     import hoodie.lock.hive
     import hoodie.lock.storage_liveness
@@ -88,6 +89,11 @@ def _in_hive(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) ->
     return Coordination(lock, liveness_of(storage, options, waiting), LockProvider.HIVE_METASTORE.value)
 
 
+def _in_dynamodb(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:
+    lock = hoodie.lock.dynamodb.DynamoLock(storage, options, waiting)
+    return Coordination(lock, liveness_of(storage, options, waiting), LockProvider.DYNAMODB.value)
+
+
 def _in_filesystem(storage: Storage, options: ConcurrencyOptions, waiting: Waiting) -> Coordination:
     lock = hoodie.lock.filesystem_lock.FilesystemLock(storage, options, waiting)
     return Coordination(lock, liveness_of(storage, options, waiting), LockProvider.FILESYSTEM.value)
@@ -107,6 +113,8 @@ PROVIDERS: Mapping[LockProvider, Maker] = {
     LockProvider.ZOOKEEPER: _in_zookeeper,
     LockProvider.ZOOKEEPER_IMPLICIT: _in_zookeeper,
     LockProvider.HIVE_METASTORE: _in_hive,
+    LockProvider.DYNAMODB: _in_dynamodb,
+    LockProvider.DYNAMODB_IMPLICIT: _in_dynamodb,
 }
 """By what `hoodie.write.lock.provider` says."""
 

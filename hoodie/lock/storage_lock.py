@@ -7,21 +7,19 @@ holds the lock, and a nonce makes the bytes of every write its own: an ETag may 
 from __future__ import annotations
 
 import json
-import logging
 import secrets
-import threading
 import time
 import uuid
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
 from typing import NamedTuple
 
 from hoodie.errors import AccessDeniedError, LockError, StorageFullError, UnsupportedTableError
 from hoodie.lock.base import WAITING, Waiting
-from hoodie.lock.grant import NOBODY, Grant, GrantedLock, past_s
+from hoodie.lock.grant import NOBODY, Grant, GrantedLock
 from hoodie.lock.holder import Holder, read_holder_note, this_process
+from hoodie.lock.lease import CLOCKS, Clocks, Lease, warn_not_released
 from hoodie.options.concurrency import CONCURRENCY, ConcurrencyOptions
 from hoodie.storage.base import ConditionalStorage, Storage
 
@@ -30,18 +28,6 @@ DRIFT_S = 0.5
 """By how much the clocks of two machines may differ, as Apache Hudi has it."""
 LONGEST_PAUSE_S = 0.5
 """Between two looks at the lock of another; each costs a request."""
-
-log = logging.getLogger("hoodie")
-
-
-class Clocks(NamedTuple):
-    """Two, because each misses some pauses: one may be set, the other may stand still while the machine sleeps."""
-
-    wall_s: Callable[[], float] = time.time
-    monotonic_s: Callable[[], float] = time.monotonic
-
-
-CLOCKS = Clocks()
 
 
 class StorageLock(GrantedLock):
@@ -125,26 +111,18 @@ def _read(storage: ConditionalStorage) -> _Found | None:
     return _Found(expired, until, owner, nonce if isinstance(nonce, str) else None, read_holder_note(note), tag)
 
 
-class _Lease(Grant):
-    """One acquisition: the lock until its time is over, and the thread that renews it."""
+class _Lease(Lease):
+    """One acquisition by a write of the lock file."""
 
     def __init__(self, setting: _Setting) -> None:
-        super().__init__(setting.storage.identity)
+        self._storage, lease_s, renewal_s, clocks, self._traces = setting
+        super().__init__(self._storage.identity, self._storage.uri, lease_s=lease_s, renewal_s=renewal_s, clocks=clocks)
         self.owner = str(uuid.uuid4())
-        self._storage, self._lease_s, self._renewal_s, self._clocks, self._traces = setting
         self._tag: Hashable = None
         self._holder = this_process()
-        self._start = self._now()
-        """Both clocks at the start of the last write that succeeded."""
-        self._lost = False
-        self._mutex = threading.Lock()
-        self._stopped: SimpleQueue[None] = SimpleQueue()
-
-    def _now(self) -> tuple[float, float]:
-        return self._clocks.wall_s(), self._clocks.monotonic_s()
 
     def attempt(self) -> bool:
-        self._start = self._now()
+        self._start = self._clocks.now()
         self.failure = None
         with suppress(FileExistsError, FileNotFoundError):
             if self._traces.released is not None:
@@ -178,7 +156,7 @@ class _Lease(Grant):
                 return False
             self._tag = found.tag
         self._traces.unanswered.clear()
-        threading.Thread(target=self._renew, name="hoodie-lock", daemon=True).start()
+        self._keep()
         return True
 
     def _may_be_held(self, found: _Found) -> bool:
@@ -220,26 +198,8 @@ class _Lease(Grant):
         note = {"expired": expired, "validUntil": until_ms, "owner": self.owner, "nonce": nonce}
         return json.dumps(note | self._holder.note()).encode(), nonce
 
-    def is_over(self) -> bool:
-        """Whether it is lost, or so long not renewed that others may have taken it."""
-        if past_s(self._start, self._now()) >= self._lease_s or self.is_of_parent:
-            self._lost = True
-        return self._lost
-
-    def _renew(self) -> None:
-        while not self._stops_within(self._renewal_s):
-            with self._mutex:
-                if self.is_over():
-                    return
-                start = self._now()
-                try:
-                    self._swap(self._next_bytes(start_wall_s=start[0])[0])
-                    self._start = start
-                except (FileExistsError, FileNotFoundError, LockError):
-                    self._lost = True
-                    return
-                except OSError as exc:
-                    log.warning("the lock of table %s was not renewed, another try follows: %s", self._storage.uri, exc)
+    def _renew(self, start: tuple[float, float]) -> None:
+        self._swap(self._next_bytes(start_wall_s=start[0])[0])
 
     def _swap(self, data: bytes) -> None:
         if self._tag is not None:
@@ -252,38 +212,18 @@ class _Lease(Grant):
         # Ours all the same: an earlier answer was lost, or did not get here for an interrupt, and not its effect.
         self._tag = self._storage.swap(LOCK_PATH, data, found.tag)
 
-    def release(self) -> None:
-        if self.is_of_parent:
-            return
-        self._stopped.put(None)
-        with self._mutex:
-            if self.may_be_held and not self._lost:
-                self._traces.released = self._expired()
-            self._lost = True
-            self.may_be_held = False
-
-    def _expired(self) -> Hashable | None:
-        """Say in the file that it is over."""
+    def _give_back(self) -> None:
+        """Say in the file that it is over, and remember its tag: if it stays the file's, the lock is free."""
+        self._traces.released = None
         try:
             self._swap(self._next_bytes(expired=True)[0])
         except (FileExistsError, FileNotFoundError):
-            return None
+            return
         except (OSError, LockError) as exc:
             _not_released.add(self.owner)
-            log.warning(
-                "the lock of table %s could not be released, other processes wait until its lease ends: %s",
-                self._storage.uri,
-                exc,
-            )
-            return None
-        return self._tag
-
-    def _stops_within(self, seconds: float) -> bool:
-        try:
-            self._stopped.get(timeout=seconds)
-        except Empty:
-            return False
-        return True
+            warn_not_released(self._storage.uri, exc)
+            return
+        self._traces.released = self._tag
 
 
 _not_released: set[str] = set()

@@ -18,10 +18,10 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from hoodie.errors import OptionError
-from hoodie.hashes.xxhash64 import xxhash64
 from hoodie.lock.base import WAITING, Waiting
 from hoodie.lock.grant import NOBODY, Grant, GrantedLock, both_clocks_s, past_s
 from hoodie.lock.holder import read_holder_note, this_process
+from hoodie.lock.implicit import implicit_name
 from hoodie.model.names import name_of
 from hoodie.options.concurrency import ConcurrencyOptions
 from hoodie.options.values import LockProvider
@@ -60,7 +60,7 @@ def place_of(storage: Storage, options: ConcurrencyOptions) -> Place:
     prefix = "hoodie.write.lock.zookeeper"
     if options.lock_provider is LockProvider.ZOOKEEPER_IMPLICIT:
         needed: dict[str, str | None] = {"url": options.zookeeper_url}
-        base_path: str | None = f"/tmp/{xxhash64(_as_hudi_says(storage.uri)):016X}"
+        base_path: str | None = f"/tmp/{implicit_name(storage.uri)}"
         key: str | None = _IMPLICIT_KEY
     else:
         base_path, key = options.zookeeper_base_path, options.zookeeper_lock_key
@@ -76,11 +76,6 @@ def place_of(storage: Storage, options: ConcurrencyOptions) -> Place:
     hosts = ",".join(one if ":" in one else f"{one}:{port}" for one in servers.split(","))
     path = "/" + "/".join(part for part in f"{base_path}/{key}".split("/") if part)
     return Place(f"{hosts}{slash}{root}", path, options.zookeeper_session_s, options.zookeeper_connection_s)
-
-
-def _as_hudi_says(uri: str) -> str:
-    scheme, colon, rest = uri.partition("://")
-    return f"s3://{rest}".rstrip("/") if colon and scheme.lower() == "s3a" else uri.rstrip("/")
 
 
 class ZooKeeperLock(GrantedLock):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hoodie.options.option import Keys, key, option
+from hoodie.options.aws import AwsOptions
+from hoodie.options.option import Keys, group, key, option
 from hoodie.options.values import (
     ConcurrencyMode,
     Durability,
@@ -43,11 +44,12 @@ class ConcurrencyOptions:
     """When the writes of dead writers are rolled back: `EAGER` before each write, `LAZY` by a table service or by `rollback()`.
     Living writers are left alone in any case. Until a dead write is rolled back, incremental pulls end before it."""
     lock_provider: LockProvider = option("hoodie.write.lock.provider", lock_provider(), "in_process")
-    """Who grants the lock between writers: `storage`, `filesystem`, `zookeeper`, `zookeeper_implicit` or `hive_metastore`, also by
-    the class names of Apache Hudi's providers. `in_process`, the default, depends on the storage: on a disk all
-    processes of the machine share a lock file, in an object store all machines do."""
+    """Who grants the lock between writers: `storage`, `filesystem`, `zookeeper`, `zookeeper_implicit`, `hive_metastore`,
+    `dynamodb` or `dynamodb_implicit`, also by the class names of Apache Hudi's providers. `in_process`, the default, depends on the
+    storage: on a disk all processes of the machine share a lock file, in an object store all machines do."""
     lock_timeout_s: float = option("hoodie.write.lock.wait_time_ms", milliseconds(0), 60_000)
-    """Milliseconds to wait for the table lock before giving up."""
+    """Milliseconds to wait for the table lock before giving up. A lock in DynamoDB is also held for so long without being renewed,
+    at least three seconds."""
     storage_lease_s: float = option("hoodie.write.lock.storage.validity.timeout.secs", whole(1), 300)
     """Seconds for which the lock in an object store is held without being renewed. Other machines wait so long for one that
     died."""
@@ -75,6 +77,28 @@ class ConcurrencyOptions:
     """Milliseconds after which ZooKeeper gives the lock of a silent writer to the next."""
     zookeeper_connection_s: float = option("hoodie.write.lock.zookeeper.connection_timeout_ms", milliseconds(1), 15_000)
     """Milliseconds to wait for a connection to ZooKeeper."""
+
+    dynamodb_table: str | None = option(
+        "hoodie.write.lock.dynamodb.table", text("the name of a table in DynamoDB"), None
+    )
+    """Table in DynamoDB that has the lock, for the provider `dynamodb`. It is made if it does not exist."""
+    dynamodb_key: str | None = option("hoodie.write.lock.dynamodb.partition_key", text("a key"), None)
+    """Key of the lock in there. All writers of a table, Apache Hudi's too, need the same one. Unset: the name of the table."""
+    dynamodb_region: str | None = option("hoodie.write.lock.dynamodb.region", text("a region"), None)
+    """Region of that table. Unset: that of the environment variable `AWS_REGION`, else us-east-1."""
+    dynamodb_endpoint: str | None = option("hoodie.write.lock.dynamodb.endpoint_url", text("an address"), None)
+    """Address of DynamoDB. Unset: that of the region."""
+    dynamodb_billing: str = option(
+        "hoodie.write.lock.dynamodb.billing_mode", one_of(("PAY_PER_REQUEST", "PROVISIONED")), "PAY_PER_REQUEST"
+    )
+    """How DynamoDB bills the lock's table, where it is made."""
+    dynamodb_reads: int = option("hoodie.write.lock.dynamodb.read_capacity", whole(1), 20)
+    """Read capacity of the lock's table, where it is made with the billing mode PROVISIONED."""
+    dynamodb_writes: int = option("hoodie.write.lock.dynamodb.write_capacity", whole(1), 10)
+    """Write capacity of the same."""
+    dynamodb_creation_s: float = option("hoodie.write.lock.dynamodb.table_creation_timeout", milliseconds(1), 600_000)
+    """Milliseconds to wait for a lock's table that is being made."""
+    aws: AwsOptions = group(AwsOptions)
 
     OTHERS: ClassVar[Keys] = (
         key(

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
+from hoodie.options.aws import AwsOptions
 from hoodie.options.cleaning import ArchivingOptions, CleaningOptions
 from hoodie.options.clustering import ClusteringOptions
 from hoodie.options.compaction import CompactionOptions, LogCompactionOptions
@@ -35,7 +36,7 @@ _TOPICS: Mapping[str, tuple[type, ...]] = {
     "Index": (IndexOptions, HBaseOptions),
     "Services and concurrency": (
         *(CompactionOptions, LogCompactionOptions, CleaningOptions, ArchivingOptions, ExpiryOptions),
-        *(ClusteringOptions, ConcurrencyOptions),
+        *(ClusteringOptions, ConcurrencyOptions, AwsOptions),
     ),
     "Registration in a Hive metastore": (HiveSyncOptions,),
     "Streams that are written": (StreamSettings, StreamRetries),

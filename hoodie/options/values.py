@@ -171,6 +171,8 @@ class LockProvider(StrEnum):
     ZOOKEEPER = "zookeeper"
     ZOOKEEPER_IMPLICIT = "zookeeper_implicit"
     HIVE_METASTORE = "hive_metastore"
+    DYNAMODB = "dynamodb"
+    DYNAMODB_IMPLICIT = "dynamodb_implicit"
 
 
 _LOCK_PACKAGE = "org.apache.hudi.client.transaction.lock."
@@ -181,11 +183,8 @@ LOCK_PROVIDER_CLASSES: Mapping[str, LockProvider] = {
     f"{_LOCK_PACKAGE}ZookeeperBasedLockProvider": LockProvider.ZOOKEEPER,
     f"{_LOCK_PACKAGE}ZookeeperBasedImplicitBasePathLockProvider": LockProvider.ZOOKEEPER_IMPLICIT,
     "org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider": LockProvider.HIVE_METASTORE,
-}
-_LOCKS_NOT_THERE = {
-    "dynamodbbasedlockprovider": "DynamoDB's lock",
-    "dynamodbbasedimplicitpartitionkeylockprovider": "DynamoDB's lock",
-    "dynamodb": "DynamoDB's lock",
+    "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider": LockProvider.DYNAMODB,
+    "org.apache.hudi.aws.transaction.lock.DynamoDBBasedImplicitPartitionKeyLockProvider": LockProvider.DYNAMODB_IMPLICIT,
 }
 
 
@@ -200,9 +199,6 @@ def lock_provider() -> Kind[LockProvider]:
         provider = providers.get(one_name(value).lower())
         if provider is not None:
             return provider
-        absent = _LOCKS_NOT_THERE.get(value.lower().rpartition(".")[2])
-        if absent is not None:
-            raise ValueError(f"is not supported by this release: there is no {absent}; it has {listed}")
         raise ValueError(f"is no lock provider that is known: it can be {listed}, or the class of Apache Hudi")
 
     return Kind(f"{listed}, or the classes of Apache Hudi", read)

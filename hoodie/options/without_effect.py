@@ -20,10 +20,14 @@ REASONS: dict[str, tuple[str, ...]] = {
         *("hoodie.streamer.", "hoodie.deltastreamer.", "hoodie.utilities.", "hoodie.kafka.", "hoodie.debezium."),
         *("hoodie.schemaprovider.", "hoodie.meta.sync.classes", "hoodie.meta.sync.enable", "hoodie.tableservice."),
     ),
-    "storage has credentials and addresses of its own: docs/STORAGE.md": ("hoodie.aws.",),
-    "it counts with DynamoDB's lock only": ("hoodie.write.lock.dynamodb.",),
     "it counts for a catalog that tables are not registered in": (
-        *("hoodie.datasource.meta.sync.glue.", "hoodie.gcp.", "hoodie.meta.sync.datahub.", "hoodie.datasource.adb."),
+        *(
+            "hoodie.datasource.meta.sync.glue.",
+            "hoodie.aws.glue.",
+            "hoodie.gcp.",
+            "hoodie.meta.sync.datahub.",
+            "hoodie.datasource.adb.",
+        ),
         *("hoodie.spark.polaris.", "hoodie.meta_sync.global."),
     ),
     "the metastore's own interface needs no HiveServer": (

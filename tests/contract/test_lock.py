@@ -33,6 +33,7 @@ from hoodie.storage.base import ConditionalStorage, Storage
 from hoodie.storage.faults import Fault, FaultStorage
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
+from tests.servers.s3 import AWS, shared_moto
 from tests.servers.zookeeper import ZooKeeper
 from tests.storages import EVERY
 
@@ -77,6 +78,16 @@ def coordinated(request: pytest.FixtureRequest, storage: Storage) -> Coordinated
             zookeeper_base_path=f"/{uuid.uuid4()}",
             zookeeper_lock_key="trips",
             zookeeper_session_s=4.0,
+        )
+    if request.param in (LockProvider.DYNAMODB, LockProvider.DYNAMODB_IMPLICIT):
+        if not isinstance(storage, MemoryStorage):
+            pytest.skip("a lock elsewhere is the same wherever the table lies")
+        options = replace(
+            options,
+            dynamodb_table="locks",
+            dynamodb_key=uuid.uuid4().hex,
+            dynamodb_endpoint=shared_moto().endpoint,
+            aws=AWS,
         )
     if request.param is LockProvider.HIVE_METASTORE:
         uris = os.environ.get(HIVE_SERVER)

@@ -13,35 +13,15 @@ from dataclasses import replace
 import pytest
 
 from hoodie.errors import LockError, UnsupportedTableError
-from hoodie.lock.base import Waiting
 from hoodie.lock.holder import this_process
-from hoodie.lock.storage_lock import DRIFT_S, LOCK_PATH, Clocks, StorageLock
+from hoodie.lock.storage_lock import DRIFT_S, LOCK_PATH, StorageLock
 from hoodie.options.concurrency import CONCURRENCY
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
+from tests.clocks import Times
 
 OPTIONS = replace(CONCURRENCY, storage_lease_s=10.0)
 ELSEWHERE = this_process()._replace(host="elsewhere", pid=7)
-
-
-class Times:
-    """Both clocks, and how they are waited by."""
-
-    def __init__(self) -> None:
-        self.wall_s = 1_800_000_000.0
-        self.monotonic_s = 5.0
-
-    def pass_by(self, seconds: float) -> None:
-        self.wall_s += seconds
-        self.monotonic_s += seconds
-
-    @property
-    def clocks(self) -> Clocks:
-        return Clocks(lambda: self.wall_s, lambda: self.monotonic_s)
-
-    @property
-    def waiting(self) -> Waiting:
-        return Waiting(self.pass_by, lambda: self.monotonic_s)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ JOB = {
     "hoodie.table.name": "t",
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.index.type": "FLINK_STATE",
-    "hoodie.write.lock.provider": "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider",
+    "hoodie.write.lock.provider": "org.apache.hudi.example.LockProvider",
     "hoodie.precommit.validators": "a.B",
     "hoodie.errortable.enable": "true",
     "hoodie.write.table.version": "7",
@@ -23,7 +23,8 @@ JOB = {
     "hoodie.payload.delete.field": "op",
 }
 SAID = (
-    *("hoodie.index.type='FLINK_STATE'", "no DynamoDB's lock", "hoodie.precommit.validators='a.B'", "hoodie.errortable.enable"),
+    "is no lock provider that is known",
+    *("hoodie.index.type='FLINK_STATE'", "hoodie.precommit.validators='a.B'", "hoodie.errortable.enable"),
     *("hoodie.write.table.version='7'", "did you mean 'hoodie.datasource.write.operation'", "unknown option 'fare'"),
     *("hoodie.keep.max.commits=30 has to be more", "hoodie.python.stream.batch go together", "about the merge mode"),
     "hoodie.payload.delete.marker beside it",
@@ -43,8 +44,8 @@ def test_one_error_says_all_that_is_wrong_with_a_job():
     assert first == "several things are wrong with the options:"
     assert len(lines) == len(SAID)
     assert all(line.startswith("  ") for line in lines)
-    assert "no DynamoDB's lock" in refusal(
-        parse_write_options, {"fare": "x"}, defaults={"hoodie.write.lock.provider": "dynamodb"}
+    assert "is no lock provider that is known" in refusal(
+        parse_write_options, {"fare": "x"}, defaults={"hoodie.write.lock.provider": "etcd"}
     )
 
 

@@ -15,9 +15,6 @@ from hoodie.options.without_effect import REASONS, reason, with_reasons
 _NOTE = reason("_job")
 MODULES = {
     "className": "org.apache.hudi",
-    "hoodie.write.lock.dynamodb.table": "locks",
-    "hoodie.write.lock.dynamodb.region": "us-east-1",
-    "hoodie.aws.access.key": "x",
     "hoodie.datasource.meta.sync.glue.metadata_file_listing": "true",
     "hoodie.meta.sync.datahub.emitter.server": "x",
     "hoodie.gcp.bigquery.sync.project_id": "x",

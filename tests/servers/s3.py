@@ -1,4 +1,4 @@
-"""An S3 server of our own: moto, in a process that ends with the tests. Its objects live in its memory."""
+"""S3, and other services of AWS, on a server of our own: moto, in a process that ends with the tests. All is in its memory."""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from typing import NamedTuple
 
 import boto3
 
+from hoodie.options.aws import AwsOptions
 from tests.servers.ports import free_port
 
 BUCKET = "lake"
+AWS = AwsOptions(access_key="tester", secret_key="a secret nobody sees")
+"""How other services on it are reached."""
 _PATIENCE_S = 60.0
 
 
@@ -48,7 +51,7 @@ def moto() -> Iterator[S3Server]:
     port = free_port()
     server = S3Server(f"http://127.0.0.1:{port}")
     process = subprocess.Popen(
-        [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)],
+        [sys.executable, str(Path(__file__).with_name("moto_in_turns.py")), str(port)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )

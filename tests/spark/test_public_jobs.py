@@ -18,7 +18,7 @@ REFUSED = {
     "hoodie.datasource.write.recordkey.field": "id",
     "className": "org.apache.hudi",
     "hoodie.index.type": "FLINK_STATE",
-    "hoodie.write.lock.provider": "org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider",
+    "hoodie.write.lock.provider": "org.apache.hudi.example.LockProvider",
     "hoodie.precommit.validators": "a.B",
     "fare": "x",
 }

@@ -1,0 +1,1 @@
+"""The way to services of AWS beside its object store."""
