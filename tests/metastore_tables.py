@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 from hoodie.metastore.interface import interface
@@ -31,6 +32,10 @@ class Registered(NamedTuple):
 class Catalog:
     """One database of a metastore."""
 
+    options: Mapping[str, Any] = {}
+    mode = "hms"
+    asking = ASKING
+
     def __init__(self, database: str, connect: Callable[..., Any]) -> None:
         self.database = database
         self._connect = connect
@@ -43,6 +48,11 @@ class Catalog:
     def connect(self, servers: object, *, patience_s: float) -> _Watched:
         """As `hoodie.metastore.interface.connected`."""
         return _Watched(self._connect(servers, patience_s=patience_s), self)
+
+    @property
+    def way(self) -> dict[str, Any]:
+        """Of `sync`."""
+        return {"connect": self.connect}
 
     def told(self) -> list[str]:
         """The calls that changed something."""
@@ -77,6 +87,21 @@ class Catalog:
                 tuple(part.values): {field.name: field.type for field in part.sd.cols} for part in parts
             },
         )
+
+    def location(self, name: str) -> str:
+        return str(self.raw(name).sd.location)
+
+    def drop_partition(self, name: str, *values: str) -> None:
+        self._ask("drop_partition", self.database, name, list(values), False)
+
+    def add_partition(self, name: str, place: str, *values: str) -> None:
+        api, storage = interface(), deepcopy(self.raw(name).sd)
+        storage.location = place
+        part = api.Partition(values=list(values), dbName=self.database, tableName=name, sd=storage)
+        request = api.AddPartitionsRequest(
+            dbName=self.database, tblName=name, parts=[part], ifNotExists=True, needResult=False
+        )
+        self._ask("add_partitions_req", request)
 
     def has(self, name: str) -> bool:
         try:

@@ -1,4 +1,4 @@
-"""The command `hive-sync`: register the table in a Hive metastore."""
+"""The command `hive-sync`: register the table in a Hive metastore or in AWS Glue."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import asdict
 from hoodie.cli.arguments import Commands, add_command
 from hoodie.cli.report import Report
 from hoodie.model.hive_results import RegisteredTable
+from hoodie.options.hive import MODE
 from hoodie.table import HoodieTable
 
 
@@ -15,12 +16,12 @@ def register(to: Commands) -> None:
     added = add_command(
         to,
         "hive-sync",
-        "register the table in a Hive metastore, or update its registration",
+        "register the table in a Hive metastore or in AWS Glue, or update its registration",
         lambda _, t, a: sync(t, a),
     )
-    added.add_argument(
-        "--metastore", metavar="URI", required=True, help="thrift://host:9083, several with commas between"
-    )
+    catalog = added.add_mutually_exclusive_group(required=True)
+    catalog.add_argument("--metastore", metavar="URI", help="thrift://host:9083, several with commas between")
+    catalog.add_argument("--glue", action="store_true", help="the Glue catalog of AWS, as boto3 finds it")
     added.add_argument("--database", metavar="D", required=True, help="made when it is not there")
     added.add_argument("--table", metavar="T", help="the name to register by (default: that of the table)")
     added.add_argument("--dry-run", action="store_true", help="only show what would change")
@@ -29,7 +30,11 @@ def register(to: Commands) -> None:
 def sync(table: HoodieTable, args: argparse.Namespace) -> Report:
     """Register, or say what would change."""
     done = table.register_in_hive(
-        metastore=args.metastore, database=args.database, table=args.table, dry_run=args.dry_run
+        metastore=args.metastore,
+        database=args.database,
+        table=args.table,
+        options={MODE.name: "glue"} if args.glue else None,
+        dry_run=args.dry_run,
     )
     head = "hive sync, dry run: this would change" if done.dry_run else f"hive sync: done in {done.seconds:.2f} s"
     made = (f"  database {done.database_made} made",) if done.database_made else ()

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from hoodie.hive.catalog import Column
+
 _WIDER = {
     "tinyint": ("smallint", "int", "bigint", "float", "double", "string"),
     "smallint": ("int", "bigint", "float", "double", "string"),
@@ -23,11 +25,6 @@ _WIDER["bigint"] += ("timestamp",)
 """Type -> what its values can be read as: what Apache Hudi lets columns become."""
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 _NESTED = ("struct<", "array<", "map<")
-
-
-class Column(NamedTuple):
-    name: str
-    type: str
 
 
 class Changes(NamedTuple):

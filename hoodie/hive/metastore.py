@@ -1,25 +1,22 @@
-"""What a registration asks of a metastore and tells it, with a bound on the time of all of it.
-
-A client is used for one registration. What goes wrong is a `HiveSyncError`, and never has a table's parameters in its text: they
-may hold secrets of the user's.
-"""
+"""A Hive metastore as a catalog, by its own interface. The seam: `catalog.py`."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from types import TracebackType
 from typing import Any, Self
 
 from hoodie.errors import HiveSyncError
-from hoodie.hive.views import Description
+from hoodie.hive.catalog import CURE, EXTERNAL, MADE_BY, Column, Places, Registration, Values, batches
+from hoodie.hive.partitions import partition_name
 from hoodie.metastore.interface import connected, failures, interface, shown, wait_for_answers
 from hoodie.options.hive import Servers
 
 Connect = Callable[..., Any]
 _ALL = -1
-_MADE_BY = "automatically created by hoodie"
 _CASCADE = {"CASCADE": "true"}
 """Registered partitions get the new columns, too."""
 _KEEP_STATISTICS = {"DO_NOT_UPDATE_STATS": "true"}
@@ -28,7 +25,7 @@ _LONGEST_ERROR = 300
 
 
 class Metastore:
-    """A connection to a metastore, made when it is asked first. With `reads_only` nothing is told to it."""
+    """`Catalog` by a connection that is made when it is asked first."""
 
     def __init__(
         self, servers: Servers, *, timeout_s: float, reads_only: bool = False, connect: Connect = connected
@@ -54,30 +51,34 @@ class Metastore:
     def __str__(self) -> str:
         return f"the Hive metastore at {shown(self._servers)}"
 
+    @property
+    def properties(self) -> Mapping[str, str]:
+        return {}
+
     # -- asked -------------------------------------------------------------------------------------------------------
 
     def has_database(self, name: str) -> bool:
         return self._found("get_database", name) is not None
 
-    def table(self, database: str, name: str) -> Any:
-        """The table as the metastore has it, None where it has none."""
+    def table(self, database: str, name: str) -> Registration | None:
         try:
             found = self._found("get_table_req", interface().GetTableRequest(dbName=database, tblName=name))
+            table = None if found is None else found.table
         except _UnknownCallError:  # before Hive 2.3
-            return self._found("get_table", database, name)
-        return None if found is None else found.table
+            table = self._found("get_table", database, name)
+        return None if table is None else _registration(table)
 
-    def partitions(
-        self, database: str, table: str, names: Sequence[str] | None, at_once: int
-    ) -> dict[tuple[str, ...], str]:
-        """Values -> place of the partitions that are registered: all, or those of these names."""
-        if names is None:
-            found = list(self._ask("get_partitions", database, table, _ALL))
+    def partitions(self, table: Registration, values: Sequence[Values] | None, at_once: int) -> dict[Values, str]:
+        where = (table.database, table.name)
+        if values is None:
+            found = list(self._ask("get_partitions", *where, _ALL))
         else:
+            fields = [column.name for column in table.partition_columns]
+            names = [partition_name(fields, each) for each in values]
             found = [
                 each
                 for some in batches(names, at_once)
-                for each in self._ask("get_partitions_by_names", database, table, list(some))
+                for each in self._ask("get_partitions_by_names", *where, list(some))
             ]
         return {tuple(each.values): each.sd.location for each in found}
 
@@ -85,47 +86,44 @@ class Metastore:
 
     def make_database(self, name: str) -> None:
         with suppress(_ThereAlreadyError):
-            self._tell("create_database", interface().Database(name=name, description=_MADE_BY))
+            self._tell("create_database", interface().Database(name=name, description=MADE_BY))
 
-    def make_table(self, table: Any) -> bool:
-        """False where another program was faster."""
+    def make_table(self, table: Registration) -> bool:
         try:
-            self._tell("create_table", table)
+            self._tell("create_table", _table(table))
         except _ThereAlreadyError:
             return False
         return True
 
     def drop_registration(self, database: str, name: str) -> None:
-        """The files stay."""
         with suppress(_NotThereError):
             self._tell("drop_table", database, name, False)
 
-    def change_table(self, table: Any, *, cascade: bool = False) -> None:
+    def change_table(self, table: Registration, *, cascade: bool = False) -> None:
         how = {**_KEEP_STATISTICS, **(_CASCADE if cascade else {})}
         context = interface().EnvironmentContext(properties=how)
-        self._tell("alter_table_with_environment_context", table.dbName, table.tableName, table, context)
+        self._tell("alter_table_with_environment_context", table.database, table.name, _table(table), context)
 
-    def add_partitions(self, table: Any, places: Sequence[tuple[tuple[str, ...], str]], at_once: int) -> None:
-        """Those that are there already stay as they are."""
+    def add_partitions(self, table: Registration, places: Places, at_once: int) -> None:
         for some in batches(places, at_once):
             wanted = interface().AddPartitionsRequest(
-                dbName=table.dbName,
-                tblName=table.tableName,
+                dbName=table.database,
+                tblName=table.name,
                 parts=[_partition(table, values, place) for values, place in some],
                 ifNotExists=True,
                 needResult=False,
             )
             self._tell("add_partitions_req", wanted)
 
-    def update_partitions(self, table: Any, places: Sequence[tuple[tuple[str, ...], str]], at_once: int) -> None:
+    def update_partitions(self, table: Registration, places: Places, at_once: int) -> None:
         for some in batches(places, at_once):
             parts = [_partition(table, values, place) for values, place in some]
-            self._tell("alter_partitions", table.dbName, table.tableName, parts)
+            self._tell("alter_partitions", table.database, table.name, parts)
 
-    def drop_partition(self, table: Any, values: Sequence[str]) -> None:
-        """The files stay."""
-        with suppress(_NotThereError):
-            self._tell("drop_partition", table.dbName, table.tableName, list(values), False)
+    def drop_partitions(self, table: Registration, values: Sequence[Values]) -> None:
+        for each in values:
+            with suppress(_NotThereError):
+                self._tell("drop_partition", table.database, table.name, list(each), False)
 
     # -- the way there -----------------------------------------------------------------------------------------------
 
@@ -142,7 +140,7 @@ class Metastore:
     def _ask(self, call: str, *given: Any) -> Any:
         api, left_s = interface(), self._until_s - time.monotonic()
         if left_s <= 0:
-            raise HiveSyncError(f"{self} took more than {self._timeout_s:g} s; {_CURE}")
+            raise HiveSyncError(f"{self} took more than {self._timeout_s:g} s; {CURE}")
         try:
             if self._client is None:
                 self._client = self._connect(self._servers, patience_s=left_s)
@@ -159,10 +157,7 @@ class Metastore:
 
     def _message(self, call: str, error: Exception) -> str:
         message = str(getattr(error, "message", None) or error)[:_LONGEST_ERROR]
-        return f"{self} did not do {call}: {type(error).__name__}{f': {message}' if message else ''}; {_CURE}"
-
-
-_CURE = "the commit stands, and the next registration makes up for it"
+        return f"{self} did not do {call}: {type(error).__name__}{f': {message}' if message else ''}; {CURE}"
 
 
 class _NotThereError(HiveSyncError):
@@ -181,62 +176,81 @@ def _is_unknown(error: Exception) -> bool:
     return type(error).__name__ == "TApplicationException" and getattr(error, "type", None) == 1
 
 
-def batches(items: Sequence[Any], at_once: int) -> Iterator[Sequence[Any]]:
-    for start in range(0, len(items), at_once):
-        yield items[start : start + at_once]
-
-
 # -- structures --------------------------------------------------------------------------------------------------------
 
 
-def new_table(described: Description, now_s: float) -> Any:
-    """The table as the metastore is told to make it."""
+def _registration(table: Any) -> Registration:
+    storage = table.sd
+    serde = storage.serdeInfo if storage is not None else None
+    return Registration(
+        table.dbName,
+        table.tableName,
+        _columns(storage.cols if storage is not None else None),
+        _columns(table.partitionKeys),
+        storage.location if storage is not None else None,
+        storage.inputFormat if storage is not None else None,
+        storage.outputFormat if storage is not None else None,
+        serde.serializationLib if serde is not None else None,
+        dict((serde.parameters if serde is not None else None) or {}),
+        dict(table.parameters or {}),
+        table.owner or "",
+        table,
+    )
+
+
+def _columns(fields: Sequence[Any] | None) -> tuple[Column, ...]:
+    return tuple(Column(each.name, each.type, each.comment or "") for each in fields or ())
+
+
+def _table(wanted: Registration) -> Any:
+    """As the metastore is told of it."""
+    if wanted.source is None:
+        return interface().Table(
+            tableName=wanted.name,
+            dbName=wanted.database,
+            owner=wanted.owner,
+            createTime=int(time.time()),
+            lastAccessTime=0,
+            retention=0,
+            sd=_storage(wanted),
+            partitionKeys=_fields(wanted.partition_columns),
+            parameters=dict(wanted.properties),
+            tableType=EXTERNAL,
+        )
+    table = deepcopy(wanted.source)
+    if _columns(table.sd.cols) != wanted.columns:
+        table.sd.cols = _fields(wanted.columns)
+    table.sd.location = wanted.location
+    table.sd.inputFormat, table.sd.outputFormat = wanted.input_format, wanted.output_format
+    table.sd.serdeInfo.serializationLib = wanted.serde
+    table.sd.serdeInfo.parameters = dict(wanted.serde_properties)
+    table.parameters = dict(wanted.properties)
+    return table
+
+
+def _storage(table: Registration) -> Any:
     api = interface()
-    serde = api.SerDeInfo(serializationLib=described.serde, parameters=dict(described.serde_properties))
-    storage = api.StorageDescriptor(
-        cols=columns_of(described),
-        location=described.location,
-        inputFormat=described.input_format,
-        outputFormat=described.output_format,
+    return api.StorageDescriptor(
+        cols=_fields(table.columns),
+        location=table.location,
+        inputFormat=table.input_format,
+        outputFormat=table.output_format,
         compressed=False,
         numBuckets=0,
-        serdeInfo=serde,
+        serdeInfo=api.SerDeInfo(serializationLib=table.serde, parameters=dict(table.serde_properties)),
     )
-    return api.Table(
-        tableName=described.view.name,
-        dbName=described.database,
-        owner=described.owner,
-        createTime=int(now_s),
+
+
+def _fields(columns: Sequence[Column]) -> list[Any]:
+    return [interface().FieldSchema(name=c.name, type=c.type, comment=c.comment) for c in columns]
+
+
+def _partition(table: Registration, values: Values, place: str) -> Any:
+    return interface().Partition(
+        values=list(values),
+        dbName=table.database,
+        tableName=table.name,
+        createTime=0,
         lastAccessTime=0,
-        retention=0,
-        sd=storage,
-        partitionKeys=[_column(name, kind, "") for name, kind in described.partition_columns],
-        parameters=dict(described.properties),
-        tableType="EXTERNAL_TABLE",
-    )
-
-
-def columns_of(described: Description, comments: dict[str, str] | None = None) -> list[Any]:
-    """The columns. `comments`: those that are registered, by names in lower case; they stay where nothing is said instead."""
-    kept = comments or {}
-    return [_column(c.name, c.hive_type, c.comment or kept.get(c.name.lower(), "")) for c in described.columns]
-
-
-def _column(name: str, kind: str, comment: str) -> Any:
-    return interface().FieldSchema(name=name, type=kind, comment=comment)
-
-
-def _partition(table: Any, values: Sequence[str], place: str) -> Any:
-    api, like = interface(), table.sd
-    storage = api.StorageDescriptor(
-        cols=like.cols,
-        location=place,
-        inputFormat=like.inputFormat,
-        outputFormat=like.outputFormat,
-        compressed=False,
-        numBuckets=0,
-        serdeInfo=like.serdeInfo,
-    )
-    return api.Partition(
-        values=list(values), dbName=table.dbName, tableName=table.tableName, createTime=0, lastAccessTime=0, sd=storage
+        sd=_storage(table.at(place)),
     )

@@ -46,10 +46,6 @@ class PartitionValues:
             )
         return values
 
-    def name(self, values: Sequence[str]) -> str:
-        """As the metastore names the partition."""
-        return "/".join(f"{_escaped(f.lower())}={_escaped(v)}" for f, v in zip(self.fields, values, strict=True))
-
     def _read(self, path: str) -> tuple[str, ...] | None:
         folders = path.split("/") if path else []
         bare = [folder.partition("=")[2] if "=" in folder else folder for folder in folders]
@@ -66,6 +62,11 @@ class PartitionValues:
                 return _moment(bare, 4)
             case Extractor.NOT_PARTITIONED:
                 return ()
+
+
+def partition_name(fields: Sequence[str], values: Sequence[str]) -> str:
+    """As a Hive metastore names the partition."""
+    return "/".join(f"{_escaped(f.lower())}={_escaped(v)}" for f, v in zip(fields, values, strict=True))
 
 
 def _moment(folders: Sequence[str], count: int) -> tuple[str, ...] | None:

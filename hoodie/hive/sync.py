@@ -1,7 +1,7 @@
-"""Registers a table in a Hive metastore, and brings what is registered up to the table's last commit.
+"""Registers a table in a catalog, and brings what is registered up to the table's last commit.
 
 Each step may be done twice, and the note of the last commit is written last. So a registration that dies leaves work to the
-next one and no damage, and of two at once each does what the other has done, too. The metastore cannot swap on condition: who finds
+next one and no damage, and of two at once each does what the other has done, too. No catalog is asked to swap on condition: who finds
 at the end that another registration has ended meanwhile looks once more at all that was committed since its own beginning, for it
 may have registered a partition that the other one has just dropped.
 """
@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from copy import deepcopy
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+from hoodie.aws.client import Client
 from hoodie.errors import HiveSyncError, SchemaError
-from hoodie.hive.evolution import Column, changes
-from hoodie.hive.metastore import Connect, Metastore, columns_of, new_table
+from hoodie.hive.catalog import Catalog, Column, Registration, Values, columns_of
+from hoodie.hive.evolution import changes
+from hoodie.hive.glue import Glue, MakeClient
+from hoodie.hive.metastore import Connect, Metastore
 from hoodie.hive.partitions import PartitionValues
 from hoodie.hive.touched import Commits, Noted, Touched, partitions_with_rows
 from hoodie.hive.views import PATH, SCHEMA_PART, SCHEMA_PARTS, Description, View, describe, views_of
@@ -26,6 +28,7 @@ from hoodie.model.instant import InstantTime
 from hoodie.model.once import once
 from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.option import option_name
+from hoodie.options.values import CatalogKind
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.schema import table_schema_json
 
@@ -36,38 +39,64 @@ _TRIES = 5
 
 
 def sync(
-    context: TableContext, options: HiveSyncOptions, *, dry_run: bool = False, connect: Connect = connected
+    context: TableContext,
+    options: HiveSyncOptions,
+    *,
+    dry_run: bool = False,
+    connect: Connect = connected,
+    make_client: MakeClient = Client,
 ) -> HiveSyncResult:
-    """Register the table, or bring its registration up to date.
+    """Register the table in each catalog that the options name, or bring its registrations up to date.
 
     Args:
-        dry_run: only ask the metastore, and say what would be told to it.
-        connect: gives a client of the metastore.
+        dry_run: only ask the catalogs, and say what would be told to them.
+        connect, make_client: give a client of a Hive metastore, and of a service of AWS.
 
     Raises:
-        HiveSyncError: the metastore does not answer in time, or refuses.
+        HiveSyncError: a catalog does not answer in time, or refuses; the others were told all the same.
         SchemaError, OptionError: the table cannot be registered so.
     """
     started_s = time.monotonic()
+    done, failures = HiveSyncResult(dry_run=dry_run), []
+    for kind in options.catalogs:
+        try:
+            if kind is CatalogKind.GLUE:
+                glue = Glue(options.glue, timeout_s=options.timeout_s, reads_only=dry_run, make_client=make_client)
+                step = _in_catalog(context, options.in_glue(), glue, dry_run=dry_run)
+            else:
+                hive = Metastore(options.servers, timeout_s=options.timeout_s, reads_only=dry_run, connect=connect)
+                step = _in_catalog(context, options, hive, dry_run=dry_run)
+        except HiveSyncError as exc:
+            failures.append(exc)
+        else:
+            done = replace(
+                done, tables=done.tables + step.tables, database_made=done.database_made or step.database_made
+            )
+    if failures:
+        raise failures[0] if len(failures) == 1 else HiveSyncError("; ".join(map(str, failures)))
+    return replace(done, seconds=time.monotonic() - started_s)
+
+
+def _in_catalog(context: TableContext, options: HiveSyncOptions, catalog: Catalog, *, dry_run: bool) -> HiveSyncResult:
     config = context.config
     database = options.database or config.database_name or _DEFAULT_DATABASE
     views = views_of(config.table_type, options.table or config.name, options)
-    with Metastore(options.servers, timeout_s=options.timeout_s, reads_only=dry_run, connect=connect) as metastore:
-        made = _required_database(metastore, database, options)
-        work = _Work(context, options, metastore, database, PartitionValues.of(config, options), dry_run=dry_run)
+    with catalog:
+        made = _required_database(catalog, database, options)
+        work = _Work(context, options, catalog, database, PartitionValues.of(config, options), dry_run=dry_run)
         done = tuple(work.bring_up_to_date(view) for view in views)
-    return HiveSyncResult(done, database if made else None, dry_run=dry_run, seconds=time.monotonic() - started_s)
+    return HiveSyncResult(done, database if made else None, dry_run=dry_run)
 
 
-def _required_database(metastore: Metastore, database: str, options: HiveSyncOptions) -> bool:
+def _required_database(catalog: Catalog, database: str, options: HiveSyncOptions) -> bool:
     """Whether it had to be made."""
-    if metastore.has_database(database):
+    if catalog.has_database(database):
         return False
     if not options.creates_database:
         raise HiveSyncError(
-            f"{metastore} has no database {database!r}: create it, or set {option_name(HiveSyncOptions, 'creates_database')}=true"
+            f"{catalog} has no database {database!r}: create it, or set {option_name(HiveSyncOptions, 'creates_database')}=true"
         )
-    metastore.make_database(database)
+    catalog.make_database(database)
     return True
 
 
@@ -87,7 +116,7 @@ class _Now:
         found = table_schema_json(self.snapshot.active, self.snapshot.timeline, self.snapshot.properties)
         if found is None:
             raise SchemaError(
-                f"table {self._context.storage.uri} cannot be registered in a Hive metastore yet: it has no columns; "
+                f"table {self._context.storage.uri} cannot be registered in a catalog yet: it has no columns; "
                 "write to it first"
             )
         return found
@@ -116,7 +145,7 @@ class _Work:
 
     context: TableContext
     options: HiveSyncOptions
-    metastore: Metastore
+    catalog: Catalog
     database: str
     values: PartitionValues
     dry_run: bool
@@ -126,7 +155,7 @@ class _Work:
         first_note: Noted | None = None
         changed, parted = _Change(), _Parted()
         for _ in range(_TRIES):
-            table = self.metastore.table(self.database, view.name)
+            table = self.catalog.table(self.database, view.name)
             before = _noted(table)
             now = self._at_least(before)
             described = self._described(view, now)
@@ -164,7 +193,7 @@ class _Work:
         return self.now
 
     def _described(self, view: View, now: _Now) -> Description:
-        return describe(
+        described = describe(
             self.context.config,
             now.schema_json,
             self.options,
@@ -173,48 +202,43 @@ class _Work:
             location=self.options.path or self.context.storage.uri,
             values=self.values,
         )
+        return replace(described, properties={**self.catalog.properties, **described.properties})
 
     # -- the table ---------------------------------------------------------------------------------------------------
 
-    def _brought(self, table: Any, described: Description) -> tuple[Any, _Change]:
+    def _brought(self, table: Registration | None, described: Description) -> tuple[Registration, _Change]:
         """The table as it is registered by now, and what had to be done for that."""
+        made = Registration.of(described)
         if table is None:
-            made = new_table(described, time.time())
-            if self.metastore.make_table(made):
+            if self.catalog.make_table(made):
                 return made, _Change(made=True)
-            table = self.metastore.table(self.database, described.view.name)  # another registration was faster
+            table = self.catalog.table(self.database, described.view.name)  # another registration was faster
         if table is None:
             raise HiveSyncError(f"{described.full_name} is made and dropped by other programs: run it again")
-        difference = changes(_columns(table.sd.cols), [Column(c.name, c.hive_type) for c in described.columns])
-        hindrance = _hindrance(table, described) or _hindering_types(difference.refused)
+        difference = changes(table.columns, made.columns)
+        hindrance = _hindrance(table, made) or _hindering_types(difference.refused)
         if hindrance is not None:
             if not self.options.recreates:
                 table_option, recreates = (option_name(HiveSyncOptions, each) for each in ("table", "recreates"))
                 raise HiveSyncError(
-                    f"{described.full_name} of {self.metastore} {hindrance}: register by another name "
+                    f"{described.full_name} of {self.catalog} {hindrance}: register by another name "
                     f"({table_option}), or let the registration be replaced ({recreates}=true; files are not touched)"
                 )
-            self.metastore.drop_registration(self.database, described.view.name)
-            made = new_table(described, time.time())
-            self.metastore.make_table(made)
+            self.catalog.drop_registration(self.database, described.view.name)
+            self.catalog.make_table(made)
             return made, _Change(made=True)
         wanted = _brought_to(table, described)
         if wanted == table:
             return table, _Change()
-        same_properties = (wanted.parameters, wanted.sd.serdeInfo, wanted.sd.inputFormat, wanted.sd.outputFormat) == (
-            table.parameters,
-            table.sd.serdeInfo,
-            table.sd.inputFormat,
-            table.sd.outputFormat,
-        )
-        self.metastore.change_table(wanted, cascade=bool(wanted.sd.cols != table.sd.cols and self.values.fields))
-        column_changes = difference.descriptions or (("comments changed",) if wanted.sd.cols != table.sd.cols else ())
-        return wanted, _Change(columns=column_changes, properties=not same_properties)
+        has_new_columns = wanted.columns != table.columns
+        self.catalog.change_table(wanted, cascade=has_new_columns and bool(self.values.fields))
+        column_changes = difference.descriptions or (("comments changed",) if has_new_columns else ())
+        return wanted, _Change(columns=column_changes, properties=replace(wanted, columns=table.columns) != table)
 
     # -- its partitions ----------------------------------------------------------------------------------------------
 
     def _with_partitions(
-        self, table: Any, described: Description, touched: Touched | None, now: _Now, *, is_new: bool
+        self, table: Registration, described: Description, touched: Touched | None, now: _Now, *, is_new: bool
     ) -> _Parted:
         if not self.values.fields or not self.options.with_partitions:
             return _Parted()
@@ -223,13 +247,12 @@ class _Work:
         paths = {self.values.of_path(path): path for path in (*touched.written, *touched.emptied)}
         if not paths:
             return _Parted()
-        names = [self.values.name(values) for values in paths]
-        registered = {} if is_new else self._registered(table, names)
+        registered = {} if is_new else self._registered(table, list(paths))
         wanted = {values: path for values, path in paths.items() if path in set(touched.written)}
         gone = {values: path for values, path in paths.items() if values not in wanted and values in registered}
         return self._result(table, described, wanted, registered, gone, touches=self.options.touches)
 
-    def _with_all(self, table: Any, described: Description, now: _Now, *, is_new: bool) -> _Parted:
+    def _with_all(self, table: Registration, described: Description, now: _Now, *, is_new: bool) -> _Parted:
         """Compare all partitions that have rows with all that are registered."""
         wanted = {self.values.of_path(path): path for path in partitions_with_rows(now.snapshot)}
         registered = {} if is_new else self._registered(table, None)
@@ -243,12 +266,12 @@ class _Work:
         ours = {values: path for values, path in paths.items() if path is not None}  # others were added by hand
         return self._result(table, described, wanted, registered, ours)
 
-    def _registered(self, table: Any, names: Sequence[str] | None) -> dict[tuple[str, ...], str]:
-        return self.metastore.partitions(self.database, table.tableName, names, self.options.at_once)
+    def _registered(self, table: Registration, values: Sequence[Values] | None) -> dict[Values, str]:
+        return self.catalog.partitions(table, values, self.options.at_once)
 
     def _result(
         self,
-        table: Any,
+        table: Registration,
         described: Description,
         wanted: dict[tuple[str, ...], str],
         registered: dict[tuple[str, ...], str],
@@ -263,10 +286,9 @@ class _Work:
         ]
         touched = [values for values in wanted if touches and values in registered and values not in moved]
         at_once = self.options.at_once
-        self.metastore.add_partitions(table, [(values, places[values]) for values in added], at_once)
-        self.metastore.update_partitions(table, [(values, places[values]) for values in (*moved, *touched)], at_once)
-        for values in gone:
-            self.metastore.drop_partition(table, values)
+        self.catalog.add_partitions(table, [(values, places[values]) for values in added], at_once)
+        self.catalog.update_partitions(table, [(values, places[values]) for values in (*moved, *touched)], at_once)
+        self.catalog.drop_partitions(table, list(gone))
         return _Parted(
             tuple(wanted[values] for values in added), tuple(wanted[values] for values in moved), tuple(gone.values())
         )
@@ -277,55 +299,54 @@ class _Work:
         """Note the last commit. False where another registration has ended since this one began: then all is done once more."""
         if newest.instant is None or (newest == before and not changed) or (self.options.only_changes and not changed):
             return True
-        table = self.metastore.table(self.database, described.view.name)
+        table = self.catalog.table(self.database, described.view.name)
         if table is None or _noted(table) != before:
             return False
-        table.sd.location = described.location
-        table.sd.serdeInfo.parameters = {**(table.sd.serdeInfo.parameters or {}), PATH: described.location}
-        table.parameters = {**(table.parameters or {}), LAST_COMMIT: newest.instant}
-        if newest.completion is not None:
-            table.parameters[LAST_COMPLETION] = newest.completion
-        self.metastore.change_table(table)
+        notes = {LAST_COMMIT: newest.instant, LAST_COMPLETION: newest.completion}
+        noted = replace(
+            table,
+            location=described.location,
+            serde_properties={**table.serde_properties, PATH: described.location},
+            properties={**table.properties, **{name: note for name, note in notes.items() if note is not None}},
+        )
+        self.catalog.change_table(noted)
         return True
 
 
-def _noted(table: Any) -> Noted:
-    parameters = (table.parameters or {}) if table is not None else {}
-    return Noted(*(InstantTime(parameters.get(key) or "") or None for key in (LAST_COMMIT, LAST_COMPLETION)))
+def _noted(table: Registration | None) -> Noted:
+    properties = {} if table is None else table.properties
+    return Noted(*(InstantTime(properties.get(key) or "") or None for key in (LAST_COMMIT, LAST_COMPLETION)))
 
 
-def _columns(fields: Sequence[Any] | None) -> list[Column]:
-    return [Column(field.name, field.type) for field in fields or ()]
-
-
-def _brought_to(table: Any, described: Description) -> Any:
+def _brought_to(table: Registration, described: Description) -> Registration:
     """The registered table as it is to be; what is not ours stays as it is."""
-    wanted = deepcopy(table)
-    comments = {field.name.lower(): field.comment or "" for field in table.sd.cols}
-    difference = changes(_columns(table.sd.cols), [Column(c.name, c.hive_type) for c in described.columns])
-    columns = columns_of(described, comments)
-    if difference.descriptions or [c.comment or "" for c in columns] != [c.comment or "" for c in table.sd.cols]:
-        wanted.sd.cols = columns
-    wanted.sd.inputFormat, wanted.sd.outputFormat = described.input_format, described.output_format
-    serde = wanted.sd.serdeInfo
-    serde.serializationLib = described.serde
-    serde.parameters = {**(serde.parameters or {}), **described.serde_properties}
-    parts = [name for name in table.parameters or () if name.startswith(SCHEMA_PART)]
+    columns = columns_of(described, {column.name.lower(): column.comment for column in table.columns})
+    same = not changes(table.columns, columns).descriptions and _comments(columns) == _comments(table.columns)
+    parts = [name for name in table.properties if name.startswith(SCHEMA_PART)]
     stale = set(parts) - described.properties.keys() if SCHEMA_PARTS in described.properties else ()
-    kept = {name: text for name, text in (table.parameters or {}).items() if name not in stale}
-    wanted.parameters = {**kept, **described.properties}
-    return wanted
+    kept = {name: text for name, text in table.properties.items() if name not in stale}
+    return replace(
+        table,
+        columns=table.columns if same else columns,
+        input_format=described.input_format,
+        output_format=described.output_format,
+        serde=described.serde,
+        serde_properties={**table.serde_properties, **described.serde_properties},
+        properties={**kept, **described.properties},
+    )
 
 
-def _hindrance(table: Any, described: Description) -> str | None:
-    """What keeps a registered table from becoming the one described, as the rest of a sentence."""
-    place = table.sd.location if table.sd is not None else None
-    if not _same_place(place, described.location):
-        return f"is a table in another place, {place}, and not {described.location}"
-    registered = [name.lower() for name, _ in _columns(table.partitionKeys)]
-    wanted = [name.lower() for name, _ in described.partition_columns]
-    if registered != wanted:
-        return f"is partitioned by {', '.join(registered) or 'nothing'}, and not by {', '.join(wanted) or 'nothing'}"
+def _comments(columns: Sequence[Column]) -> list[str]:
+    return [column.comment for column in columns]
+
+
+def _hindrance(table: Registration, wanted: Registration) -> str | None:
+    """What keeps a registered table from becoming the one that is wanted, as the rest of a sentence."""
+    if not _same_place(table.location, wanted.location):
+        return f"is a table in another place, {table.location}, and not {wanted.location}"
+    registered, fields = ([column.name.lower() for column in each.partition_columns] for each in (table, wanted))
+    if registered != fields:
+        return f"is partitioned by {', '.join(registered) or 'nothing'}, and not by {', '.join(fields) or 'nothing'}"
     return None
 
 

@@ -1,16 +1,18 @@
-"""How a table is registered in a Hive metastore."""
+"""How a table is registered in a catalog: a Hive metastore, or AWS Glue (`glue.py`)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from operator import not_
 from typing import Any, ClassVar, TypeAlias
 
 from hoodie.errors import OptionError
-from hoodie.options.option import Key, Keys, combined, fixed, key, option
+from hoodie.options.aws import GlueOptions
+from hoodie.options.option import Key, Keys, combined, fixed, group, key, option
 from hoodie.options.values import (
+    CatalogKind,
     Extractor,
     HiveViews,
     boolean,
@@ -58,31 +60,44 @@ def servers_of(uris: str, *, option: str) -> Servers:
 _HIVE_SYNC = "hoodie.datasource.hive_sync."
 _HIVE_SYNC_TOOL = "org.apache.hudi.hive.HiveSyncTool"
 _GLUE = "glue"
+_TOOL_CATALOGS: Mapping[str, CatalogKind] = {
+    _HIVE_SYNC_TOOL: CatalogKind.HIVE,
+    "org.apache.hudi.aws.sync.AwsGlueCatalogSyncTool": CatalogKind.GLUE,
+    "org.apache.hudi.aws.sync.AWSGlueCatalogSyncTool": CatalogKind.GLUE,
+}
+"""The second name of Glue's is that of Hudi 0.11."""
 _ENABLE = key(f"{_HIVE_SYNC}enable", boolean(), False)
 """Register the table in a Hive metastore after each commit (docs/HIVE.md). A failure is a warning; the next one makes up for
 it."""
 _ENABLE_ALL = key("hoodie.datasource.meta.sync.enable", boolean(), False)
-"""The same, by Apache Hudi's word for all catalogs."""
+"""Register the table after each commit in the catalogs of `hoodie.meta.sync.client.tool.class`."""
 _TOOLS = key("hoodie.meta.sync.client.tool.class", fields("Apache Hudi's classes"), _HIVE_SYNC_TOOL)
-"""Where tables are registered. Any class but this one is a warning at each write: the table is not registered there."""
-_MODE = key(f"{_HIVE_SYNC}mode", one_of(("hms", "jdbc", "hiveql", _GLUE)), "hms")
-"""The way to register. The first three mean the same: the metastore's own interface, where Apache Hudi's default goes through a
-HiveServer. glue is a warning at each write: the table is not registered there."""
-_ENABLING = (_ENABLE, _ENABLE_ALL, _TOOLS, _MODE)
+"""Where tables are registered: `…hive.HiveSyncTool`, `…aws.sync.AwsGlueCatalogSyncTool`. Any other class is a warning at each
+write: the table is not registered there."""
+MODE = key(f"{_HIVE_SYNC}mode", one_of(("hms", "jdbc", "hiveql", _GLUE)), "hms")
+"""The way to a Hive metastore. The first three mean the same: the metastore's own interface, where Apache Hudi's default goes
+through a HiveServer. glue: AWS Glue instead."""
+_ENABLING = (_ENABLE, _ENABLE_ALL, _TOOLS, MODE)
 
 
-def _enabled(enable: bool, enable_all: bool, tools: tuple[str, ...], mode: str) -> bool:
-    return mode != _GLUE and (enable or (enable_all and _HIVE_SYNC_TOOL in tools))
+def _enabled(enable: bool, enable_all: bool, tools: tuple[str, ...]) -> bool:
+    return enable or (enable_all and any(tool in _TOOL_CATALOGS for tool in tools))
+
+
+def _catalogs(enable: bool, enable_all: bool, tools: tuple[str, ...], mode: str) -> tuple[CatalogKind, ...]:
+    """As Apache Hudi has it: the switch for Hive adds its tool to those that are named."""
+    named = [*tools, _HIVE_SYNC_TOOL] if enable or not any(tool in _TOOL_CATALOGS for tool in tools) else tools
+    found = [_TOOL_CATALOGS[tool] for tool in named if tool in _TOOL_CATALOGS]
+    return tuple(
+        dict.fromkeys(CatalogKind.GLUE if kind is CatalogKind.HIVE and mode == _GLUE else kind for kind in found)
+    )
 
 
 def not_registered(get: Callable[[Key[Any]], Any]) -> list[str]:
     """Registrations that the options ask for and that are not done, a sentence each."""
-    enable, enable_all, tools, mode = map(get, _ENABLING)
-    others = [tool for tool in tools if tool != _HIVE_SYNC_TOOL] if enable or enable_all else []
-    sentences = [f"the table is not registered by {tool} ({_TOOLS.name})" for tool in others]
-    if mode == _GLUE and _enabled(enable, enable_all, tools, "hms"):
-        sentences.append(f"the table is not registered in AWS Glue ({_MODE.name})")
-    return sentences
+    enable, enable_all, tools, _ = map(get, _ENABLING)
+    others = [tool for tool in tools if tool not in _TOOL_CATALOGS] if enable or enable_all else []
+    return [f"the table is not registered by {tool} ({_TOOLS.name})" for tool in others]
 
 
 _URIS = key(f"{_HIVE_SYNC}metastore.uris", text("thrift://host:port[,…]"), f"thrift://localhost:{PORT}")
@@ -91,8 +106,10 @@ _URIS = key(f"{_HIVE_SYNC}metastore.uris", text("thrift://host:port[,…]"), f"t
 
 @dataclass(frozen=True)
 class HiveSyncOptions:
-    enabled: bool = combined(_enabled, *_ENABLING)
+    enabled: bool = combined(_enabled, _ENABLE, _ENABLE_ALL, _TOOLS)
     """Whether to register after each commit."""
+    catalogs: tuple[CatalogKind, ...] = combined(_catalogs, *_ENABLING)
+    """Where to register, also where no commit asks for it."""
     servers: Servers = combined(
         partial(servers_of, option=f"{_HIVE_SYNC}metastore.uris"),
         _URIS,
@@ -151,7 +168,19 @@ class HiveSyncOptions:
     path: str | None = option("hoodie.datasource.meta.sync.base.path", text("a path"), None)
     """The table's path as others reach it, such as `s3a://…`. Unset: as the writer has it."""
     timeout_s: float = option("hoodie.python.hive_sync.timeout", whole(1), 60)
-    """Seconds that a registration waits for the metastore in all; then it fails, and the commit stands."""
+    """Seconds that a registration waits for a catalog in all; then it fails, and the commit stands."""
+
+    glue: GlueOptions = group(GlueOptions)
+
+    def in_glue(self) -> HiveSyncOptions:
+        """The same for a registration in AWS Glue, which has names of its own for some of them."""
+        glue = self.glue
+        return replace(
+            self,
+            database=glue.database or self.database,
+            table=glue.table or self.table,
+            recreates=glue.recreates or self.recreates,
+        )
 
     OTHERS: ClassVar[Keys] = (
         key(

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 
-from hoodie.options.aws import AwsOptions
+from hoodie.options.aws import AwsOptions, GlueOptions
 from hoodie.options.cleaning import ArchivingOptions, CleaningOptions
 from hoodie.options.clustering import ClusteringOptions
 from hoodie.options.compaction import CompactionOptions, LogCompactionOptions
@@ -38,7 +38,7 @@ _TOPICS: Mapping[str, tuple[type, ...]] = {
         *(CompactionOptions, LogCompactionOptions, CleaningOptions, ArchivingOptions, ExpiryOptions),
         *(ClusteringOptions, ConcurrencyOptions, AwsOptions),
     ),
-    "Registration in a Hive metastore": (HiveSyncOptions,),
+    "Registration in a catalog": (HiveSyncOptions, GlueOptions),
     "Streams that are written": (StreamSettings, StreamRetries),
     "File system view": (ViewOptions, RecordIndexOptions, RemoteOptions, EmbeddedOptions),
     "Reading": (ReadOptions, StreamReadOptions),

@@ -162,6 +162,13 @@ class ViewStore(StrEnum):
         return self in (ViewStore.REMOTE_FIRST, ViewStore.REMOTE_ONLY)
 
 
+class CatalogKind(StrEnum):
+    """A catalog of tables that is kept up to date."""
+
+    HIVE = "hive"
+    GLUE = "glue"
+
+
 class LockProvider(StrEnum):
     """Who grants the table lock, by our short names."""
 

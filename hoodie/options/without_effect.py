@@ -30,6 +30,13 @@ REASONS: dict[str, tuple[str, ...]] = {
         ),
         *("hoodie.spark.polaris.", "hoodie.meta_sync.global."),
     ),
+    "partitions are registered by one request after the other": (
+        *("hoodie.datasource.meta.sync.glue.all_", "hoodie.datasource.meta.sync.glue.changed_"),
+        "hoodie.datasource.meta.sync.glue.partition_change_",
+    ),
+    "it counts only where a partition index of AWS Glue is made": (
+        "hoodie.datasource.meta.sync.glue.partition_index_fields",
+    ),
     "the metastore's own interface needs no HiveServer": (
         *("hoodie.datasource.hive_sync.jdbcurl", "hoodie.datasource.hive_sync.username"),
         *("hoodie.datasource.hive_sync.password", "hoodie.datasource.hive_sync.use_jdbc"),

@@ -28,7 +28,7 @@ class Upkeep:
 ARCHIVING = Upkeep("archiving", archiving.is_due, lambda options: options.archiving.in_background, archiving.archive)
 EXPIRY = Upkeep("partition expiry", expiry.is_due, lambda _: False, expiry.expire)
 HIVE_SYNC = Upkeep(
-    "the registration in the Hive metastore",
+    "the registration of the table",
     lambda _, options: options.hive_sync.enabled,
     lambda _: False,
     lambda context, options: sync(context, options.hive_sync),

@@ -1,16 +1,21 @@
-"""A database for each test: in the metastore in memory, or in a real one, where `HOODIE_TEST_HIVE` says where that listens."""
+"""A database for each test, of each kind of catalog: moto's Glue, and a metastore in memory, or a real one, where
+`HOODIE_TEST_HIVE` says where that listens.
+"""
 
 from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from moto import mock_aws
 
 from hoodie.metastore.interface import connected
 from hoodie.options.hive import servers_of
 from tests.fake_metastore import FakeMetastore
+from tests.glue_tables import GlueTables
 from tests.metastore_tables import Catalog
 
 
@@ -20,8 +25,19 @@ def root(tmp_path: Path) -> str:
     return str(tmp_path) if "HOODIE_TEST_HIVE" in os.environ else f"memory://{secrets.token_hex(8)}"
 
 
-@pytest.fixture
-def catalog() -> Catalog:
+@pytest.fixture(params=["hive", "glue"])
+def catalog(request: pytest.FixtureRequest) -> Iterator[Catalog | GlueTables]:
+    """Each of them as the same tests see it."""
+    if request.param == "hive":
+        yield hive()
+    elif "HOODIE_TEST_HIVE" in os.environ:
+        pytest.skip("Glue is no server of ours")
+    else:
+        with mock_aws():
+            yield GlueTables("lake")
+
+
+def hive() -> Catalog:
     real = os.environ.get("HOODIE_TEST_HIVE")
     if real is None:
         fake = FakeMetastore()

@@ -47,7 +47,7 @@ def test_a_metastore_that_does_not_answer_costs_one_warning_and_no_commit(
     assert t.scan().count() == 1
     said = [r.getMessage() for r in caplog.records if "the commit stands" in r.getMessage()]
     assert len(said) == 1
-    assert said[0].startswith("the commit stands, but the registration in the Hive metastore after it failed")
+    assert said[0].startswith("the commit stands, but the registration of the table after it failed")
     assert "s3cr3t" not in caplog.text
 
 
@@ -56,7 +56,7 @@ def test_a_writer_that_does_no_services_registers_all_the_same(
 ) -> None:
     options = {**ENABLED, URIS: "thrift://127.0.0.1:1", "hoodie.table.services.enabled": "false"}
     table_at(tmp_path).upsert({"id": [1]}, options=options)
-    assert "the registration in the Hive metastore after it failed" in caplog.text
+    assert "the registration of the table after it failed" in caplog.text
 
 
 def test_without_the_switch_nobody_is_asked(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -111,23 +111,31 @@ TOOL, MODE = "hoodie.meta.sync.client.tool.class", "hoodie.datasource.hive_sync.
 GLUE = "org.apache.hudi.aws.sync.AwsGlueCatalogSyncTool"
 
 
+BIG_QUERY = "org.apache.hudi.gcp.bigquery.BigQuerySyncTool"
+HIVE_ONLY, GLUE_ONLY = ("hive",), ("glue",)
+
+
 @pytest.mark.parametrize(
-    ("options", "registers", "said"),
+    ("options", "registers", "catalogs"),
     [
-        ({"hive_sync.enable": "true", MODE: "jdbc"}, True, ()),
-        ({"hive_sync.enable": "true", MODE: "hiveql"}, True, ()),
-        ({"hive_sync.enable": "true", MODE: "glue"}, False, (f"the table is not registered in AWS Glue ({MODE})",)),
-        ({"meta.sync.enable": "true", TOOL: GLUE}, False, (f"the table is not registered by {GLUE} ({TOOL})",)),
-        ({"hive_sync.enable": "true", TOOL: GLUE}, True, (f"the table is not registered by {GLUE} ({TOOL})",)),
-        ({TOOL: GLUE, MODE: "glue"}, False, ()),
+        ({"hive_sync.enable": "true", MODE: "jdbc"}, True, HIVE_ONLY),
+        ({"hive_sync.enable": "true", MODE: "hiveql"}, True, HIVE_ONLY),
+        ({"hive_sync.enable": "true", MODE: "glue"}, True, GLUE_ONLY),
+        ({"meta.sync.enable": "true", TOOL: GLUE}, True, GLUE_ONLY),
+        ({"meta.sync.enable": "true", TOOL: f"{GLUE},org.apache.hudi.hive.HiveSyncTool"}, True, ("glue", "hive")),
+        ({"hive_sync.enable": "true", TOOL: GLUE}, True, ("glue", "hive")),
+        ({"hive_sync.enable": "true", TOOL: GLUE, MODE: "glue"}, True, GLUE_ONLY),
+        ({TOOL: GLUE}, False, GLUE_ONLY),
+        ({"meta.sync.enable": "true", TOOL: BIG_QUERY}, False, HIVE_ONLY),
+        ({"hive_sync.enable": "true", TOOL: BIG_QUERY}, True, HIVE_ONLY),
     ],
 )
-def test_other_catalogs_are_said_and_stop_no_write(
-    options: dict[str, str], registers: bool, said: tuple[str, ...]
-) -> None:
+def test_options_choose_the_catalogs(options: dict[str, str], registers: bool, catalogs: tuple[str, ...]) -> None:
     given = {f"hoodie.datasource.{name}" if name.endswith("enable") else name: text for name, text in options.items()}
     request = parse_write_options(given)
-    assert (request.write.hive_sync.enabled, request.not_done) == (registers, said)
+    assert (request.write.hive_sync.enabled, request.write.hive_sync.catalogs) == (registers, catalogs)
+    others = (f"the table is not registered by {BIG_QUERY} ({TOOL})",) if BIG_QUERY in options.values() else ()
+    assert request.not_done == others
 
 
 def test_properties_are_lines() -> None:

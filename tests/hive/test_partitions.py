@@ -3,7 +3,7 @@
 import pytest
 
 from hoodie.errors import OptionError
-from hoodie.hive.partitions import PartitionValues
+from hoodie.hive.partitions import PartitionValues, partition_name
 from hoodie.options.values import Extractor
 
 ONE, TWO = ("day",), ("region", "day")
@@ -43,5 +43,4 @@ def test_paths_of_another_form_are_refused(extractor: Extractor, fields: tuple[s
 
 
 def test_names_are_escaped_as_hive_does() -> None:
-    values = PartitionValues(("Day", "x"), Extractor.MULTI_PART)
-    assert values.name(("12:30 [a]", "")) == "day=12%3A30 %5Ba%5D/x=__HIVE_DEFAULT_PARTITION__"
+    assert partition_name(("Day", "x"), ("12:30 [a]", "")) == "day=12%3A30 %5Ba%5D/x=__HIVE_DEFAULT_PARTITION__"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,14 +15,13 @@ import pytest
 import hoodie
 from hoodie.errors import HiveSyncError, OptionError
 from hoodie.hive.sync import LAST_COMMIT, LAST_COMPLETION, sync
-from hoodie.metastore.interface import interface
 from hoodie.model.hive_results import HiveSyncResult
 from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.values import Extractor, HiveViews
 from hoodie.services import upkeep
 from hoodie.table import HoodieTable
 from tests.effort import long_but
-from tests.metastore_tables import ASKING, Catalog, Killed
+from tests.metastore_tables import Catalog, Killed
 
 OPTIONS = HiveSyncOptions(table="trips")
 Root: TypeAlias = str | Path
@@ -47,7 +45,7 @@ def write(t: HoodieTable, *cities: str, ts: int = 1, **more: Any) -> str:
 
 
 def registered(t: HoodieTable, catalog: Catalog, options: HiveSyncOptions = OPTIONS, **how: Any) -> HiveSyncResult:
-    return sync(t._context, replace(options, database=catalog.database), connect=catalog.connect, **how)
+    return sync(t._context, replace(options, database=catalog.database, **catalog.options), **catalog.way, **how)
 
 
 def cities(catalog: Catalog, name: str = "trips") -> set[str]:
@@ -323,30 +321,16 @@ def test_a_partition_that_somebody_added_elsewhere_stays(root: Root, catalog: Ca
     t = table_at(root)
     write(t, "rome")
     registered(t, catalog)
-    like = catalog.raw("trips")
-    place = like.sd.location.removesuffix("trips") + "elsewhere"
-    api, client = interface(), catalog._connect((), patience_s=60)
-    storage = replace_location(like.sd, place)
-    part = api.Partition(values=["mars"], dbName=like.dbName, tableName="trips", sd=storage)
-    client.add_partitions_req(
-        api.AddPartitionsRequest(dbName=like.dbName, tblName="trips", parts=[part], ifNotExists=True, needResult=False)
-    )
+    catalog.add_partition("trips", catalog.location("trips").removesuffix("trips") + "elsewhere", "mars")
     assert not registered(t, catalog, replace(OPTIONS, incremental=False)).changed
     assert cities(catalog) == {"rome", "mars"}
-
-
-def replace_location(storage: Any, place: str) -> Any:
-    found = deepcopy(storage)
-    found.location = place
-    return found
 
 
 def test_partitions_are_compared_each_time_if_so_asked(root: Root, catalog: Catalog) -> None:
     t = table_at(root)
     write(t, "rome")
     registered(t, catalog)
-    client = catalog._connect((), patience_s=60)
-    client.drop_partition(catalog.database, "trips", ["rome"], False)
+    catalog.drop_partition("trips", "rome")
     assert not registered(t, catalog).changed
     assert registered(t, catalog, replace(OPTIONS, incremental=False)).tables[0].added == ("rome",)
 
@@ -497,22 +481,24 @@ def test_a_metastore_that_refuses_is_quoted_without_what_may_be_secret(root: Roo
 def test_a_metastore_that_is_read_only_costs_a_warning_and_no_commit_and_the_next_commit_repairs_it(
     root: Root, catalog: Catalog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(upkeep, "sync", partial(sync, connect=catalog.connect))
+    monkeypatch.setattr(upkeep, "sync", partial(sync, **catalog.way))
     t = table_at(root)
     said = {"enable": "true", "metastore.uris": "thrift://nobody:1", "database": catalog.database, "table": "trips"}
+    said["mode"] = catalog.mode
     options = {f"hoodie.datasource.hive_sync.{name}": value for name, value in said.items()}
+    options["hoodie.aws.glue.region"] = "us-east-1"
 
     def refuse(call: str, n: int) -> None:
-        if call not in ASKING:
+        if call not in catalog.asking:
             raise PermissionError("read only")
 
     catalog.before = refuse
     for city in ("rome", "oslo"):
         caplog.clear()
         t.upsert({"id": [city], "city": [city], "fare": [1], "ts": [1]}, options=options)
-        warned = [record.getMessage() for record in caplog.records if "metastore" in record.getMessage()]
+        warned = [record.getMessage() for record in caplog.records if "commit stands" in record.getMessage()]
         assert len(warned) == 1
-        assert warned[0].startswith("the commit stands, but the registration in the Hive metastore after it failed")
+        assert warned[0].startswith("the commit stands, but the registration of the table after it failed")
         assert "read only" in warned[0]
     assert t.scan().count() == 2
     catalog.before = lambda call, n: None

@@ -15,7 +15,7 @@ from hoodie.options.without_effect import REASONS, reason, with_reasons
 _NOTE = reason("_job")
 MODULES = {
     "className": "org.apache.hudi",
-    "hoodie.datasource.meta.sync.glue.metadata_file_listing": "true",
+    "hoodie.datasource.meta.sync.glue.all_partitions_read_parallelism": "1",
     "hoodie.meta.sync.datahub.emitter.server": "x",
     "hoodie.gcp.bigquery.sync.project_id": "x",
     "hoodie.streamer.source.dfs.root": "x",
