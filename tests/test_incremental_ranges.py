@@ -1,6 +1,7 @@
 """Incremental pulls where Apache Hudi's answer is not the obvious one (integration/test_ours_read_by_peers.py compares)."""
 
 import pyarrow as pa
+import pytest
 
 import hoodie
 
@@ -15,8 +16,8 @@ def pulled(table, since):
     return sorted(map(tuple, (row.values() for row in table.changes(since=since).to_arrow().to_pylist())))
 
 
-def create(path, kind="MERGE_ON_READ"):
-    return hoodie.create_table(path, SCHEMA, record_key="id", ordering="ts", table_type=kind)
+def create(path, kind="MERGE_ON_READ", **more):
+    return hoodie.create_table(path, SCHEMA, record_key="id", ordering="ts", table_type=kind, **more)
 
 
 def test_a_late_row_that_lost_against_the_base_file_is_pulled(tmp_path):
@@ -68,3 +69,28 @@ def test_the_columns_are_those_of_the_table_now(tmp_path):
     found = table.changes(until=first.instant).to_arrow()
     assert found.to_pylist() == [{"id": "a", "note": "x", "ts": 1, "extra": None}]
     assert table.scan(as_of=first.instant).schema.names == SCHEMA.names
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_pull_since_the_result_of_any_action_gives_what_came_after_it(tmp_path, kind, version):
+    table = create(tmp_path, kind, options={"hoodie.write.table.version": version})
+    actions = [
+        lambda: table.bulk_insert(rows(("a", "first", 1), ("b", "first", 1))),
+        lambda: table.insert(rows(("c", "first", 1))),
+        lambda: table.upsert(rows(("a", "second", 2))),
+        lambda: table.upsert(rows(("a", "third", 3))),
+        lambda: table.delete(rows(("b", "", 0))),
+        lambda: table.alter.add_column("more", pa.int32()),
+        lambda: table.cluster(["id"])[0],
+    ]
+    if kind == "MERGE_ON_READ":
+        actions[5:5] = [
+            lambda: table.compact_logs({"hoodie.log.compaction.blocks.threshold": "2"})[0],
+            lambda: table.compact()[0],
+        ]
+    for action in actions:
+        result = action()
+        (done,) = [each for each in table.timeline.commits if each.time == result.instant]
+        assert result.position == done.position
+        assert table.changes(since=result).count() == table.changes(since=result.position).count() == 0

@@ -309,7 +309,9 @@ def _run(context: TableContext, instant: Instant, options: WriteOptions) -> Comm
         )
         based_on = {each.group: each.base_instant for _, slices in groups for each in slices}
         transaction.commit(metadata, Footing(based_on))
-    result = CommitResult.of(instant.time, WriteOperation.CLUSTER, [r.stat for r in results], replaced=replaced)
+    stats = [result.stat for result in results]
+    completed = transaction.completed_at
+    result = CommitResult.of(instant.time, WriteOperation.CLUSTER, stats, replaced=replaced, completed=completed)
     return replace(result, seconds=time.monotonic() - started, engine=context.engine.name)
 
 

@@ -128,7 +128,9 @@ class CompactionService:
             transaction.commit(metadata, Footing())
         _drop_old_copies(context.storage, snapshot.timeline)
         return replace(
-            CommitResult.of(instant.time, WriteOperation.COMPACT, [r.stat for r in results]),
+            CommitResult.of(
+                instant.time, WriteOperation.COMPACT, [r.stat for r in results], completed=transaction.completed_at
+            ),
             seconds=time.monotonic() - started,
         )
 

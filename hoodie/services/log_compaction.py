@@ -23,7 +23,7 @@ from hoodie.model.enums import Action, TableType, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.payloads import CompactionPlan
-from hoodie.model.plans import LogCompactTask, WriteResult
+from hoodie.model.plans import LogCompactTask
 from hoodie.model.results import CommitResult
 from hoodie.options.write import WriteOptions
 from hoodie.services.base import Service
@@ -222,11 +222,8 @@ def _run(context: TableContext, instant: Instant, options: WriteOptions, started
         if snapshot.timeline.by_completion:
             footing = Footing({task.slice.group: task.slice.base_instant for task, _ in done}, heeds_others=False)
         transaction.commit(metadata, footing)
-    return _result(instant, results)
-
-
-def _result(instant: Instant, results: Sequence[WriteResult]) -> CommitResult:
-    return CommitResult.of(instant.time, WriteOperation.LOG_COMPACT, [each.stat for each in results])
+    stats = [result.stat for result in results]
+    return CommitResult.of(instant.time, WriteOperation.LOG_COMPACT, stats, completed=transaction.completed_at)
 
 
 def _tasks(snapshot: Snapshot, plan: CompactionPlan) -> Iterator[LogCompactTask]:

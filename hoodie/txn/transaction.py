@@ -87,6 +87,8 @@ class Transaction:
     claimed: bool = False
     """It carries out a service's plan, which moves rows that have their places already."""
     committed: bool = False
+    completed_at: InstantTime | None = None
+    """Set by `commit`; stays None where a table's instants state no completion times (version 6)."""
     announced: CommitMetadata = field(default_factory=CommitMetadata)
     """What it is going to write, as others see it in its inflight file."""
     ahead: Ahead = field(default_factory=lambda: Ahead({}))
@@ -276,6 +278,7 @@ class Transaction:
         self._keep_view(timeline, metadata)
         self._clean_up()
         self.committed = True
+        self.completed_at = timeline.commit_at[self.instant].completion if timeline.by_completion else None
 
     def _complete(self, metadata: CommitMetadata, footing: Footing, history: ColumnHistory | None) -> Timeline:
         """Check and complete, under the lock; gives the timeline with this instant completed."""

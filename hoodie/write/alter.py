@@ -48,7 +48,10 @@ def run_alter(context: TableContext, change: ColumnChange) -> CommitResult:
         schema = nullable_within(schema_of(after.columns))
         metadata = commit_metadata((), operation=_ALTER, schema=schema, table_name=context.config.name)
         transaction.commit(metadata, Footing())
-    return replace(CommitResult.of(transaction.instant, _ALTER, ()), seconds=time.monotonic() - started)
+    return replace(
+        CommitResult.of(transaction.instant, _ALTER, (), completed=transaction.completed_at),
+        seconds=time.monotonic() - started,
+    )
 
 
 def _changed(context: TableContext, snapshot: Snapshot, change: ColumnChange) -> tuple[ColumnHistory, ColumnSet]:

@@ -321,7 +321,13 @@ class Attempt:
                 self._context.storage.uri,
             )
         return replace(
-            CommitResult.of(transaction.instant, self._batch.operation, stats, replaced=plan.replaced),
+            CommitResult.of(
+                transaction.instant,
+                self._batch.operation,
+                stats,
+                replaced=plan.replaced,
+                completed=transaction.completed_at,
+            ),
             index=located.ways(plan),
             opened=located.opened,
             seconds=time.monotonic() - self._batch.started_s,

@@ -111,7 +111,7 @@ def run_load(
     if not results:
         return CommitResult(None, operation, seconds=time.monotonic() - started)
     return replace(
-        CommitResult.of(transaction.instant, operation, [r.stat for r in results]),
+        CommitResult.of(transaction.instant, operation, [r.stat for r in results], completed=transaction.completed_at),
         seconds=time.monotonic() - started,
         engine=engine.name,
     )
