@@ -59,7 +59,7 @@ SERVERS := HOODIE_VERSITYGW=$(VERSITYGW) HOODIE_HDFS_JARS=$(JARS)/hdfs HOODIE_HB
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test environments integration compare alone servers bench soak docs lint format clean
+.PHONY: help demo test environments integration compare alone servers bench soak docs release lint format clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -106,6 +106,9 @@ soak: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HDFS_JARS) $(VERSITYGW) $(AZURITE) 
 
 docs: $(STAMP) ## the site of the pages, in build/site
 	$(VENV)/bin/python -m docs.make_site
+
+release: $(STAMP) ## build what is released, and try it in clean environments
+	$(VENV)/bin/python -m release.check
 
 lint: $(STAMP) ## style, formatting and types
 	$(VENV)/bin/ruff check .

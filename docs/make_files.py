@@ -30,6 +30,7 @@ FOLDERS = {
     "docs/contributing/decisions": "What was chosen, since when, and why: a page a topic.",
     "demo": "What `make demo` runs.",
     "examples": "Whole programs for users.",
+    "release": "What `make release` runs.",
     "benchmarks": "What `make bench` runs.",
     "integration": "What `make integration` runs: Apache Hudi's bundle, hudi-rs and servers as judges.",
     "integration/many_writers": "Many processes on one table while they are killed, paused and cut off; a checker judges it.",
