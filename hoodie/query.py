@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import hoodie.read.dataset
     import hoodie.write.inputs
     from hoodie.dml.split import Delete, Insert, MergeInto, Moment, Pull, Query, Update
-    from hoodie.read.dataset import NewScan
+    from hoodie.read.pushdown import NewScan
 
 _MEMORY_BYTES = 1 << 30
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from hoodie.dml.merge import Join, Merge
     from hoodie.dml.merge_plan import MergePlan, Tally
     from hoodie.dml.rows import RowChange
-    from hoodie.read.dataset import NewScan
+    from hoodie.read.pushdown import NewScan, Query
     from hoodie.read.scan import Scan
     from hoodie.read.where import Where
     from hoodie.write.inputs import Rows
@@ -255,5 +255,5 @@ class Beside(NamedTuple):
     """Arrow data or Datasets by name."""
 
 
-def _all_columns(scan: NewScan, changes: Changes, columns: Sequence[str] | None, where: pc.Expression | None) -> Scan:
+def _all_columns(scan: NewScan, changes: Changes, columns: Sequence[str] | None, where: pc.Expression | None) -> Query:
     return scan(changes.columns.names if columns is None else columns, where)

@@ -71,7 +71,8 @@ if TYPE_CHECKING:
     import hoodie.write.inputs
     import hoodie.write.keys
     import hoodie.writer
-    from hoodie.read.dataset import NewScan, TableDataset
+    from hoodie.read.dataset import TableDataset
+    from hoodie.read.pushdown import NewScan
     from hoodie.read.scan import Scan
     from hoodie.read.where import Where
     from hoodie.write.given_schema import SchemaLike

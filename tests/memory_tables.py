@@ -227,3 +227,12 @@ def stray_files(storage: Storage, table: HoodieTable) -> list[str]:
         for info in storage.list("", recursive=True)
         if info.path.endswith((".parquet", ".cdc")) and not info.path.startswith(".hoodie/") and info.path not in named
     ]
+
+
+def reads(storage, monkeypatch):
+    """The data files that are opened from now on."""
+    found = []
+    open_input, read = storage.open_input, storage.read
+    monkeypatch.setattr(storage, "open_input", lambda path, **how: (found.append(path), open_input(path, **how))[1])
+    monkeypatch.setattr(storage, "read", lambda path, *how: (found.append(path), read(path, *how))[1])
+    return lambda: [path for path in found if not path.startswith(".hoodie/")]

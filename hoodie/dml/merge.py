@@ -18,7 +18,8 @@ from hoodie.keygen.generator import DEFAULT_PARTITION, EMPTY_KEY, NULL_KEY, key_
 from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
-from hoodie.read.dataset import NewScan, TableDataset
+from hoodie.read.dataset import TableDataset
+from hoodie.read.pushdown import NewScan
 from hoodie.write.keys import key_columns
 from hoodie.write.placement import is_global
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from hoodie.dml.changes import Changes
 from hoodie.dml.duck import assigned, connection, quoted, register
-from hoodie.read.dataset import NewScan, TableDataset
+from hoodie.read.dataset import TableDataset
+from hoodie.read.pushdown import NewScan
 
 TARGET = "hoodie_target"
 

@@ -5,6 +5,7 @@ Whoever answers a filter (Arrow on rows, bounds of files, Spark) walks this tree
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -200,3 +201,26 @@ def computes(condition: Condition) -> bool:
         case Compared() | Among() | Like() | Filled():
             return isinstance(condition.column, Computed)
     return False
+
+
+def columns_of(given: Condition | Column) -> Iterator[str]:
+    """The columns that a condition or a value looks at; one may come more than once."""
+    match given:
+        case str():
+            yield given
+        case Computed():
+            for argument in given.arguments:
+                if isinstance(argument, Column | Condition):
+                    yield from columns_of(argument)
+        case Always():
+            return
+        case ComparedColumns(left, _, right):
+            yield from columns_of(left)
+            yield from columns_of(right)
+        case Joined(_, parts):
+            for part in parts:
+                yield from columns_of(part)
+        case IsNull(part) | IsTruth(part) | Negated(part):
+            yield from columns_of(part)
+        case _:
+            yield from columns_of(given.column)

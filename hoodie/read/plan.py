@@ -40,7 +40,14 @@ def pin_snapshot(context: TableContext) -> Snapshot:
 def plan_read(
     context: TableContext, options: ReadOptions, *, meta_columns: bool, snapshot: Snapshot | None = None
 ) -> ReadPlan:
-    """The plan of a query on the newest snapshot, or on one that `pin_snapshot` gave.
+    """The plan of a query on the newest snapshot, or on one that `pin_snapshot` gave: `plan_pinned` says more."""
+    return plan_pinned(context, options, meta_columns=meta_columns, snapshot=snapshot)[0]
+
+
+def plan_pinned(
+    context: TableContext, options: ReadOptions, *, meta_columns: bool, snapshot: Snapshot | None = None
+) -> tuple[ReadPlan, Snapshot]:
+    """A plan, and the snapshot that it was made on, for plans of its parts.
 
     Raises:
         InstantNotFoundError: an instant of the query is not on the timeline. OptionError: a column or the filter does
@@ -50,9 +57,9 @@ def plan_read(
     require_readable(context)
     context = by_metadata(context.with_view(options.view))
 
-    def plan(snapshot: Snapshot) -> ReadPlan:
+    def plan(snapshot: Snapshot) -> tuple[ReadPlan, Snapshot]:
         found = _plan_on(context, snapshot, options, meta_columns=meta_columns)
-        return replace(found, position=_position(snapshot, options), reads_at=_reads_at(snapshot, options))
+        return replace(found, position=_position(snapshot, options), reads_at=_reads_at(snapshot, options)), snapshot
 
     return context.ask(plan) if snapshot is None else plan(snapshot)
 

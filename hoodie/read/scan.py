@@ -10,18 +10,23 @@ from operator import index
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+import hoodie.read
 from hoodie.engine.progress import Progress
 from hoodie.errors import MissingFileError, OptionError
 from hoodie.metadata.listing import distrust_metadata, has_metadata
 from hoodie.model.enums import ChangeFormat, QueryType
 from hoodie.model.html import html_pairs
 from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask
+from hoodie.options.arguments import parse_columns
 from hoodie.options.read import ReadOptions
 from hoodie.read.count import count_files
 from hoodie.read.deletion_vectors import say_what_counts
-from hoodie.read.plan import plan_read
+from hoodie.read.lazy_frame import lazy_frame
+from hoodie.read.plan import plan_pinned
 from hoodie.read.scan_tasks import FileTask, Task, run_task, with_scan_files
+from hoodie.read.where import Where, both
 from hoodie.storage.base import Storage
 from hoodie.storage.refusals import all_said_plainly, plain_errors
 from hoodie.view.context import Snapshot, TableContext
@@ -30,12 +35,9 @@ from hoodie.view.queries import Reading
 if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
-from typing import TYPE_CHECKING
 
-import pyarrow.compute as pc
-
-if TYPE_CHECKING:
-    import pandas as pd
+    import hoodie.read.dataset
+    from hoodie.read.dataset import TableDataset
 
 T = TypeVar("T")
 
@@ -68,7 +70,8 @@ class Scan:
         self._options = options
         self._limit: int | None = None
         self._meta_columns = meta_columns
-        self.plan: ReadPlan = plan_read(context, options, meta_columns=meta_columns, snapshot=snapshot)
+        self.plan: ReadPlan
+        self.plan, self._snapshot = plan_pinned(context, options, meta_columns=meta_columns, snapshot=snapshot)
 
     def __repr__(self) -> str:
         details = [f"{name}={value}" for name, value in self._details() if name not in ("table", "query")]
@@ -213,6 +216,54 @@ class Scan:
 
         return polars.DataFrame(self.to_arrow())
 
+    def to_polars_lazy(self) -> pl.LazyFrame:
+        """A `polars.LazyFrame` that reads when it is collected: only the columns it needs, and only files that its filters leave.
+
+        Filters mean what they mean in polars, where NaN is the greatest number.
+
+        Raises:
+            OptionError: the scan has a `limit`, or is a change feed; polars is not installed.
+
+        Example:
+            >>> table.scan().to_polars_lazy().filter(pl.col("city") == "rome").select("fare").collect()
+        """
+        self._whole_states()
+        return lazy_frame(self.schema, self._part)
+
+    def dataset(self) -> TableDataset:
+        """A pyarrow Dataset of this scan, for duckdb, datafusion, ibis and others that push columns and filters down into it.
+
+        Each query reads the snapshot of the scan: only the columns it needs, and only files that its filters leave.
+
+        Raises:
+            OptionError: the scan has a `limit`, or is a change feed.
+
+        Example:
+            >>> last_year = table.scan(as_of="2025-12-31").dataset()
+            >>> duckdb.sql("SELECT sum(fare) FROM last_year WHERE city = 'rome'")
+        """
+        self._whole_states()
+        return hoodie.read.dataset.TableDataset(self._part)
+
+    def _whole_states(self) -> None:
+        """Raises OptionError where columns and filters of the result are not those of the query."""
+        if self._limit is not None:
+            raise OptionError("a filter on a scan with a limit would find other rows: limit the result instead")
+        if self._options.query is QueryType.INCREMENTAL and self._options.changes is not ChangeFormat.LATEST_STATE:
+            raise OptionError(
+                "columns and filters of a change feed are those of `changes`: give them there, and read it by to_arrow()"
+            )
+
+    def _part(self, columns: Sequence[str] | None, where: Where | None) -> Scan:
+        """The same query of fewer columns and rows, on the same snapshot."""
+        options = self._options
+        narrow = replace(
+            options,
+            columns=parse_columns(self.schema.names if columns is None else columns),
+            where=both(options.where, where, self.plan.context.schema),
+        )
+        return Scan(self._context, narrow, meta_columns=self._meta_columns, snapshot=self._snapshot)
+
     def count(self) -> int:
         """The number of rows. Without a filter commits or footers tell it of files that have no logs; of others one column is read,
         and the columns of merging and the filter.
@@ -320,7 +371,7 @@ class Scan:
         return True
 
     def _plans_otherwise(self, options: ReadOptions) -> bool:
-        plan = plan_read(self._context, options, meta_columns=self._meta_columns)
+        plan, self._snapshot = plan_pinned(self._context, options, meta_columns=self._meta_columns)
         moved = plan.tasks != self.plan.tasks
         self.plan = plan
         return moved

@@ -24,7 +24,6 @@ from hoodie.options.values import did_you_mean
 from hoodie.read import computed, typed_values
 from hoodie.read.condition import (
     Always,
-    Among,
     Column,
     Compared,
     Computed,
@@ -33,6 +32,7 @@ from hoodie.read.condition import (
     Like,
     Negated,
     Op,
+    columns_of,
 )
 from hoodie.read.typed_values import Misfit, is_text
 from hoodie.read.where_arrow import COMPARE, expression_of
@@ -55,9 +55,9 @@ class Bound:
         return f"{self.text} with {', '.join(f'{name}={value!r:.40}' for name, value in self.params.items())}"
 
 
-Where: TypeAlias = str | pc.Expression | Among | Sequence[Any] | Bound
+Where: TypeAlias = str | pc.Expression | Condition | Sequence[Any] | Bound
 """Text, with or without parameters; a pyarrow expression; [(column, op, value), …], all of which hold, or [[…], […]], of which one
-list does; a set of keys."""
+list does; a tree."""
 
 
 def bound(where: Where | None, params: object) -> Where | None:
@@ -111,6 +111,19 @@ def condition_of(where: Where, schema: pa.Schema) -> Condition:
     return _Binder(schema).bind(where)
 
 
+def both(one: Where | None, other: Where | None, schema: pa.Schema) -> Where | None:
+    """A filter for the rows that fulfil two."""
+    if one is None or other is None:
+        return other if one is None else one
+    if isinstance(one, pc.Expression) or isinstance(other, pc.Expression):
+        left, right = (
+            each if isinstance(each, pc.Expression) else expression_of(condition_of(each, schema))
+            for each in (one, other)
+        )
+        return left & right
+    return Joined(True, (condition_of(one, schema), condition_of(other, schema)))
+
+
 def _columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
     # An expression does not tell its columns: take a column for used when the filter cannot do without it.
     try:
@@ -152,8 +165,8 @@ class _Binder:
             return self._of_bound(where)
         if isinstance(where, list | tuple):
             return self._of_list(where)
-        if isinstance(where, Among):  # by who looks rows up by their keys
-            self.used[str(where.column)] = None
+        if isinstance(where, Condition):  # of keys that are looked up, of filters of polars
+            self.used.update(dict.fromkeys(columns_of(where)))
             return where
         raise OptionError(_foreign(where))
 
@@ -364,8 +377,8 @@ def _foreign(where: object) -> str:
     room = type(where).__module__.partition(".")[0]
     if room == "polars":
         return (
-            "a polars expression cannot be a filter here: give text, such as where=\"city = 'sf' AND fare > 3\", or filter the "
-            "result: table.scan().to_polars().filter(…)"
+            "a polars expression cannot be a filter here: give text, such as where=\"city = 'sf' AND fare > 3\", or filter a lazy "
+            "frame, which pushes it down: table.scan().to_polars_lazy().filter(…)"
         )
     if room == "pyspark":
         return "a Spark column cannot be a filter here: give text, such as where=\"city = 'sf'\", or use .where(…) of the DataFrame"

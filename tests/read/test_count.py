@@ -7,18 +7,9 @@ import pytest
 
 from hoodie.storage.cache import Cache
 from hoodie.txn.heartbeat import WRITER
-from tests.memory_tables import Input, batch, keys, new_table, opened
+from tests.memory_tables import Input, batch, keys, new_table, opened, reads
 
 ROWS = [Input(f"k{n}", f"p{n % 3}", n, n) for n in range(9)]
-
-
-def reads(storage, monkeypatch):
-    """The data files that are opened from now on."""
-    found = []
-    open_input, read = storage.open_input, storage.read
-    monkeypatch.setattr(storage, "open_input", lambda path, **how: (found.append(path), open_input(path, **how))[1])
-    monkeypatch.setattr(storage, "read", lambda path, *how: (found.append(path), read(path, *how))[1])
-    return lambda: [path for path in found if not path.startswith(".hoodie/")]
 
 
 def of_another_writer(storage):

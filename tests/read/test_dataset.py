@@ -4,9 +4,11 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 import pytest
 
 import hoodie
+from hoodie.errors import OptionError
 from hoodie.read.dataset import TableDataset
 
 
@@ -62,6 +64,30 @@ def test_pyarrow_asks_it_as_its_own(table):
     assert trips.count_rows(filter=where) == 5
     assert trips.head(3).num_rows == 3
     assert pa.Table.from_batches(trips.to_batches(columns=["id"])).num_rows == 100
+
+
+def test_what_arrow_does_with_a_dataset_is_done_with_the_rows(table):
+    trips, other = table.dataset(), ds.dataset(pa.table({"id": [3, 4], "more": ["a", "b"]}))
+    few = trips.filter(pc.field("id") < 3)
+    assert few.filter(pc.field("id") > 0).count_rows() == 2
+    assert few.sort_by([("id", "descending")]).to_table()["id"].to_pylist() == [2, 1, 0]
+    assert trips.join(other, "id", join_type="inner").to_table().sort_by("id")["more"].to_pylist() == ["a", "b"]
+    assert other.join(ds.dataset(trips.to_table()), "id").count_rows() == 2
+    assert trips.join(few, "id", join_type="inner", right_suffix="2").count_rows() == 3
+    assert few.take([0, 1]).num_rows == few.scanner().take([2, 0]).num_rows == 2
+    assert trips.replace_schema(trips.schema).count_rows() == 100
+    assert "name" in repr(trips)
+    with pytest.raises(OptionError, match="give names"):
+        trips.to_table(columns={"n": pc.field("id")})
+    with pytest.raises(pa.ArrowInvalid, match="ask this dataset by its own methods"):
+        other.join(trips, "id")  # Arrow's C++ on the other side
+
+
+def test_a_fragment_takes_its_arguments_as_those_of_pyarrow_do(table):
+    (fragment,) = table.dataset().get_fragments(pc.field("id") < 9)
+    assert fragment.scanner(fragment.schema, columns=["id"], filter=pc.field("id") > 5).to_table().num_rows == 3
+    assert fragment.to_table(fragment.schema, ["id"]).column_names == ["id"]
+    assert fragment.count_rows() == 9
 
 
 def test_each_query_sees_the_newest_state(table):

@@ -154,7 +154,7 @@ FOREIGN = {
         (5, "this is int: 5"),
         (b"n = 1", "this is bytes"),
         ({"n": 1}, "this is dict"),
-        (FOREIGN["polars"], r"to_polars\(\).filter"),
+        (FOREIGN["polars"], r"to_polars_lazy\(\).filter"),
         (FOREIGN["pyspark"], r".where\(…\) of the DataFrame"),
         (FOREIGN["something"], "this is Expr"),
         ([], "a list holds tuples"),
