@@ -7,7 +7,7 @@ import pytest
 
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.table import HoodieTable
-from tests.memory_tables import copy_of, opened, plain
+from tests.memory_tables import Input, batch, copy_of, keys, new_table, opened, plain
 
 
 def check_deaths(
@@ -18,10 +18,11 @@ def check_deaths(
     *,
     moment: str,
     every: int = 1,
+    least: int = 20,
 ) -> None:
     """Each `every`-th call fails once: the table has one of the two versions and all rows, and the next change ends it.
 
-    `check`: what holds of the storage and the table afterwards, beside that.
+    `check`: what holds of the storage and the table afterwards, beside that. `least`: calls that a change takes at least.
     """
     storage, clock = copy_of(whole)
     expected = plain(opened(storage, clock).scan(meta_columns=True))
@@ -43,6 +44,26 @@ def check_deaths(
         assert [i.time for i in table.timeline.commits][: len(commits)] == commits
         check(storage, table)
         if not died:
-            assert at > 20
+            assert at > least, at
             return
     pytest.fail("it never ended")
+
+
+def lived_in(kind: str, **more: Any) -> tuple[Any, Any]:
+    """A table with each kind of instant on its timelines."""
+    storage, clock = new_table(table_type=kind, **more)
+    table = opened(storage, clock)
+    for n in range(8):
+        table.upsert(batch([Input("k", "a", n, n), Input(f"n{n}", "b/c", n, n)]))
+        if n == 3 and kind == "MERGE_ON_READ":
+            table.compact()
+    table.savepoint()
+    table.delete(keys([Input("n0", "b/c", 0, None)]))
+    table.archive({"hoodie.compact.inline.max.delta.commits": "1"}, min_commits=4)
+    table.cluster(sort_by=["val"])
+    table.insert_overwrite(batch([Input("x", "z", 1, 1)]))
+    table.clean(retain_commits=3)
+    with pytest.raises(InjectedFault):
+        opened(FaultStorage(storage, [Fault(12, "before")]), clock).upsert(batch([Input("dead", "a", 1, 1)]))
+    table.rollback()
+    return storage, clock

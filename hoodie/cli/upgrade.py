@@ -15,10 +15,10 @@ def register(to: Commands) -> None:
     added = add_command(
         to,
         "upgrade",
-        "make a table of version 6 or 8 one of a later version; a dry run unless --yes is given",
+        "make a table one of a later version; a dry run unless --yes is given",
         lambda _, t, a: run(t, a.version, really=a.yes),
     )
-    added.add_argument("version", metavar="VERSION", type=int, nargs="?", default=9, help="8 or 9 (default: 9)")
+    added.add_argument("version", metavar="VERSION", type=int, nargs="?", default=9, help="6, 8 or 9 (default: 9)")
     added.add_argument("--yes", action="store_true", help="do it")
     added = add_command(
         to,
@@ -41,4 +41,6 @@ def run_downgrade(table: HoodieTable, version: int, *, really: bool) -> Report:
 
 
 def _report(found: UpgradeResult, *, really: bool) -> Report:
-    return Report(asdict(found), (str(found), *(() if really or found.before == found.after else (DRY_RUN,))))
+    return Report(
+        asdict(found), (str(found), *found.changes, *(() if really or found.before == found.after else (DRY_RUN,)))
+    )

@@ -1,7 +1,7 @@
 """All that a table's version settles: one `Layout` a version, in `LAYOUTS`. Nothing outside asks for a number.
 
 A version differs in values (fields), and in how its timeline lies in files and which slice a log belongs to (methods). Tables of all
-versions that are here are read and written.
+versions that are here are read; `is_written` says which ones are written, too.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ class Layout(ABC):
     version: TableVersion
     number: int
     """Of the timeline layout, in `hoodie.timeline.layout.version`. The versions of one number have the same timeline."""
+    is_written: bool
+    """This release writes such tables; else it reads them, and upgrades them."""
     by_completion: bool
     """The time of completion decides what a reader at some moment sees and which slice a log belongs to; else that of the instant.
 
@@ -63,6 +65,8 @@ class Layout(ABC):
     """The properties have a payload class, and what it means; else a partial update mode says it."""
     bounds_version: str
     """Of the indexes of bounds in a new metadata table."""
+    old_null: str = ""
+    """What its writers put into a partition path where a row has no value; empty: what writers of later versions put there, too."""
 
     @property
     def folder(self) -> str:
@@ -143,8 +147,8 @@ class Layout(ABC):
 
     @property
     def alike(self) -> str:
-        """For a message: the versions whose timeline looks the same."""
-        return " or ".join(str(int(each.version)) for each in LAYOUTS.values() if each.number == self.number)
+        """For a message: the versions that are written and whose timeline looks the same."""
+        return " or ".join(str(int(each.version)) for each in WRITTEN if each.number == self.number)
 
 
 @dataclass(frozen=True)
@@ -248,6 +252,7 @@ _VERSION_FILE = "_version_"
 V6: Layout = InstantLayout(
     TableVersion.V6,
     number=1,
+    is_written=True,
     by_completion=False,
     names_clusterings=False,
     timeline=Folder("", ""),
@@ -259,6 +264,7 @@ V6: Layout = InstantLayout(
 V8: Layout = CompletionLayout(
     TableVersion.V8,
     number=2,
+    is_written=True,
     by_completion=True,
     names_clusterings=True,
     timeline=Folder("hoodie.timeline.path", "timeline"),
@@ -268,7 +274,14 @@ V8: Layout = CompletionLayout(
     bounds_version="V1",
 )
 V9: Layout = replace(V8, version=TableVersion.V9, states_payload=False, bounds_version="V2")
-LAYOUTS: Mapping[TableVersion, Layout] = {each.version: each for each in (V6, V8, V9)}
+V5: Layout = replace(V6, version=TableVersion.V5, is_written=False)
+"""As version 6, but that a compaction's plan stands in `.hoodie/.aux`, too, and the metadata table holds other bytes."""
+V4: Layout = replace(V5, version=TableVersion.V4, old_null="default")
+V3: Layout = replace(V4, version=TableVersion.V3)
+"""As version 4; its properties have no checksum, and do not name the partitions of the metadata table."""
+WRITTEN = (V6, V8, V9)
+OLDEST_WRITTEN = V6
+LAYOUTS: Mapping[TableVersion, Layout] = {each.version: each for each in (V3, V4, V5, *WRITTEN)}
 """What a table of each version has."""
 NEW = V6
 """What a new table has, unless its options ask for another version."""
@@ -281,10 +294,17 @@ def layout_named(version: str | None) -> Layout | None:
     return next((each for each in LAYOUTS.values() if version == str(int(each.version))), None)
 
 
+def written_layout(version: str) -> Layout | None:
+    """By the version as text; None for one that is not written."""
+    layout = layout_named(version)
+    return layout if layout is not None and layout.is_written else None
+
+
 def _listed(layouts: Collection[Layout]) -> str:
     *others, last = (str(int(each.version)) for each in layouts)
     return f"{', '.join(others)} and {last}" if others else last
 
 
-VERSIONS = _listed(LAYOUTS.values())
-"""Of tables that this release reads and writes: for a message."""
+READ_VERSIONS = _listed(LAYOUTS.values())
+VERSIONS = _listed(WRITTEN)
+"""Of tables that this release reads, and of those that it writes: for a message."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import hoodie.services
 from hoodie.errors import OptionError
-from hoodie.format.layout import VERSIONS, layout_named
+from hoodie.format.layout import VERSIONS, written_layout
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.enums import TableVersion
 from hoodie.model.service_results import UpgradeResult
@@ -23,20 +23,21 @@ class Upgrades(OpenTable):
     def upgrade(
         self, version: int = 9, options: Mapping[str, str] | None = None, *, dry_run: bool = False
     ) -> UpgradeResult:
-        """Make a table of version 6 one of version 8 or 9, which Apache Hudi 1.x makes by default, or one of 8 one of 9.
+        """Make a table one of a later version: 8 or 9, which Apache Hudi 1.x makes by default, or 6, which hoodie writes.
 
-        Nothing else upgrades a table. Writes and services that are pending have to end first. From version 6 on a merge-on-read
-        table is compacted in full. The metadata table is dropped. Who has the table open, opens it again: this very object, too.
-        Versions before 1.0 of Apache Hudi cannot read it any more; `downgrade` is the way back.
+        Nothing else upgrades a table. The metadata table is dropped. Who has the table open, opens it again: this very object, too.
+        Tables of version 3, 4 and 5, which are read and not written, become one of version 6 first; only their properties
+        change. On the way to 8 or 9 writes and services that are pending have to end first, and a merge-on-read table
+        is compacted in full. Versions before 1.0 of Apache Hudi cannot read it any more; `downgrade` is the way back.
 
         Args:
-            version: 8 or 9.
+            version: 6, 8 or 9.
             options: Hudi's options, of the compaction.
             dry_run: say what would be done, and change nothing.
 
         Raises:
             OptionError: there is no such version, or a table of it cannot merge as this one does.
-            UnsupportedTableError: the table has a later version.
+            UnsupportedTableError: the table has a later version, or one before 5 and a partition `default`.
             CommitConflictError: something is pending.
 
         Example:
@@ -76,7 +77,7 @@ class Upgrades(OpenTable):
 
 
 def _version(version: int) -> TableVersion:
-    layout = layout_named(str(version))
+    layout = written_layout(str(version))
     if layout is None:
         raise OptionError(f"version={version!r:.50} is not a table version; there are {VERSIONS}")
     return layout.version

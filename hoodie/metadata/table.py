@@ -366,7 +366,12 @@ def _folder(properties: Mapping[str, str], above: str, folder: Folder) -> str:
 
 
 def finished_partitions(properties: Mapping[str, str]) -> frozenset[str]:
-    """The partitions of a metadata table that readers may use, by the properties of its table."""
+    """The partitions of a metadata table that readers may use, by the properties of its table. None where tables of its version are
+    not written: their metadata tables have other bytes.
+    """
+    layout = layout_named(properties.get(_VERSION))
+    if layout is not None and not layout.is_written:
+        return frozenset()
     named, pending = (_names(properties.get(key, "")) for key in (METADATA, _INFLIGHT))
     return named - pending
 

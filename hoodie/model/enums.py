@@ -13,8 +13,11 @@ class TableType(StrEnum):
 
 
 class TableVersion(IntEnum):
-    """The versions of the table format that are known: 6, 8 and 9 are read and written."""
+    """The versions of the table format that are known: 6, 8 and 9 are written, and the ones before are read."""
 
+    V3 = 3
+    V4 = 4
+    V5 = 5
     V6 = 6
     V8 = 8
     V9 = 9

@@ -45,6 +45,8 @@ class UpgradeResult(BriefRepr):
     """Of the archived timeline, which was written anew."""
     compacted: int = 0
     """File slices with logs that were, or have to be, compacted first."""
+    changes: tuple[str, ...] = ()
+    """What the properties say of it otherwise than before, a sentence a property."""
     dry_run: bool = False
 
     def __str__(self) -> str:

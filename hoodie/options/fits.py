@@ -1,10 +1,12 @@
-"""What may be done to a table: which features bar writes, and which options contradict one that exists."""
+"""What may be done to a table: which ones are read only, and which options contradict one that exists."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from hoodie.errors import OptionError, UnsupportedTableError
+from hoodie.format.layout import OLDEST_WRITTEN, VERSIONS
+from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import MergeMode, TableType, TableVersion, WriteOperation
 from hoodie.model.plans import DeleteMarker
 from hoodie.options.buckets import compared
@@ -31,12 +33,28 @@ _SHOWN = 4
 """Contradictions that one message lists: it stays within eight lines."""
 
 
+def check_version(config: TableConfig) -> None:
+    """Refuse whatever changes a table of a version that is read only; services need no more than this.
+
+    Raises:
+        UnsupportedTableError: this release does not write its version.
+    """
+    if not config.layout.is_written:
+        oldest = int(OLDEST_WRITTEN.version)
+        command = hoodie_command("upgrade", config.uri, str(oldest), "--yes")
+        raise UnsupportedTableError(
+            f"table at {config.uri} can be read, not written: it has version {int(config.version)}, and this release writes "
+            f"versions {VERSIONS}; upgrade it first, by table.upgrade({oldest}) or {command}"
+        )
+
+
 def check_writable(config: TableConfig) -> None:
     """Refuse tables that can be read but not written.
 
     Raises:
         UnsupportedTableError: names the first reason.
     """
+    check_version(config)
     reason = None
     if not config.populate_meta_fields and no_virtual_keys(config.keygen, config.record_key_fields):
         reason = f"{META_FIELDS}=false: {no_virtual_keys(config.keygen, config.record_key_fields)}"

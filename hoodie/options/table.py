@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from hoodie.errors import CorruptFileError, OptionError, UnsupportedTableError
-from hoodie.format.layout import LAYOUTS, NEW, V6, V8, VERSIONS, Folder, Layout
+from hoodie.format.layout import LAYOUTS, NEW, OLDEST_WRITTEN, READ_VERSIONS, V6, V8, Folder, Layout
 from hoodie.model.buckets import BucketLayout
 from hoodie.model.enums import ChangeLogMode, MergeMode, TableType, TableVersion
 from hoodie.model.names import HOODIE, PROPERTIES, is_inside, join
@@ -298,6 +298,17 @@ def partition_text(partition: Sequence[str], settings: KeySettings, layout: Layo
     if layout is V6 or not settings.partition_kinds:
         return ",".join(partition)
     return ",".join(f"{name}:{kind}" for name, kind in zip(partition, settings.partition_kinds, strict=True))
+
+
+def renewed_properties(config: TableConfig) -> dict[str, str]:
+    """`hoodie.properties` of a table of an older version that becomes one of version 6. Keys that we do not know stay as they are."""
+    kept = {name: value for name, value in config.raw.items() if not name.startswith(METADATA)}
+    return {
+        **kept,
+        _VERSION: str(int(V6.version)),
+        _LAYOUT: str(V6.number),
+        _CHECKSUM: str(table_checksum(config.name, config.database_name)),
+    }
 
 
 def upgraded_properties(config: TableConfig, layout: Layout) -> dict[str, str]:
@@ -591,9 +602,9 @@ class _Properties:
         if text and not (text.isascii() and text.isdigit() and len(text) < _NUMBER_DIGITS):
             raise self.corrupt(f"{_VERSION}={text[:80]!r} is not a number")
         if not text or int(text) not in set(TableVersion):
-            oldest = int(min(LAYOUTS))
-            upgrade = f": upgrade it to {oldest} with Apache Hudi" if int(text or 0) < oldest else ""
-            raise self.unsupported(f"its version is {text or 'not said'}, this release reads {VERSIONS}{upgrade}")
+            is_older = int(text or 0) < min(LAYOUTS)
+            upgrade = f": upgrade it to {int(OLDEST_WRITTEN.version)} with Apache Hudi before 1.0" if is_older else ""
+            raise self.unsupported(f"its version is {text or 'not said'}, this release reads {READ_VERSIONS}{upgrade}")
         layout = LAYOUTS[TableVersion(int(text))]
         number = self.get(_LAYOUT)
         if number and number != str(layout.number):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
-from hoodie.format.layout import VERSIONS, layout_named
+from hoodie.format.layout import VERSIONS, written_layout
 from hoodie.model.enums import TableVersion
 from hoodie.options.class_names import one_name
 from hoodie.options.merging import DELETING_PAYLOAD, MERGER_NAME, PAYLOADS
@@ -518,7 +518,7 @@ def index_class() -> Kind[str]:
 
 def table_version() -> Kind[TableVersion]:
     def read(value: str) -> TableVersion:
-        layout = layout_named(value)
+        layout = written_layout(value)
         if layout is None:
             raise ValueError(f"is not a table version that can be written, only {VERSIONS} are")
         return layout.version

@@ -25,6 +25,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Instant, InstantTime, format_instant, is_instant_time
 from hoodie.model.names import COMPLETES_AS, MARKERS, folder_of, name_of, parse_base_file, parse_log_file
 from hoodie.model.results import ArchiveResult
+from hoodie.options.fits import check_version
 from hoodie.options.write import WriteOptions
 from hoodie.services.clean_scope import CHECKPOINT, last_clean
 from hoodie.services.consumer_needs import needed_by_consumers
@@ -82,6 +83,7 @@ def archive(context: TableContext, options: WriteOptions, *, dry_run: bool = Fal
 
     Raises:
         CorruptFileError: an instant's file does not decode. LockError: the table lock was lost; run it again.
+        UnsupportedTableError: the table's version is only read.
     """
     started = time.monotonic()
     timeline = context.active.load()
@@ -94,6 +96,7 @@ def archive(context: TableContext, options: WriteOptions, *, dry_run: bool = Fal
     )
     if dry_run or not plan.instants:
         return result
+    check_version(context.config)
     writer = _writer(context)
     _add(context, writer, plan.instants)
     if plan.start is not None:

@@ -1,4 +1,5 @@
-"""The upgrade of a table of version 6 to version 8 or 9, or of 8 to 9, on request (Apache Hudi: `UpgradeDowngrade`).
+"""The upgrade of a table of version 6 to version 8 or 9, or of 8 to 9, on request (Apache Hudi: `UpgradeDowngrade`). Older ones
+become one of version 6 first (`services/renewal.py`).
 
 First what is pending is ended, and a merge-on-read table is compacted in full: logs of version 6 are named with the instant of their
 slice, logs of later versions with their own. Then, under the table lock, everything of the new timeline is put beside the old one,
@@ -26,8 +27,9 @@ from hoodie.model.enums import Action, TableVersion
 from hoodie.model.instant import Instant, InstantTime, format_instant, is_instant_time, parse_instant
 from hoodie.model.names import COMPLETES_AS, HOODIE, join
 from hoodie.model.service_results import UpgradeResult
-from hoodie.options.table import upgraded_properties
+from hoodie.options.table import parse_table_config, renewed_properties, upgraded_properties
 from hoodie.options.write import WriteOptions
+from hoodie.services.renewal import renew
 from hoodie.services.version_change import change_version, put_properties
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.lsm_writer import LsmArchiveWriter
@@ -43,10 +45,17 @@ def upgrade(context: TableContext, options: WriteOptions, version: TableVersion,
     """Make the table one of this version, or say what that would do.
 
     Raises:
-        UnsupportedTableError: it is not of version 6, or the version is not a later one.
+        UnsupportedTableError: the version is not a later one, or as `renew` says.
         CommitConflictError: writes or services are pending, and not dead; nothing was changed, but for compactions that were due.
     """
     context = context.on_storage()
+    if not context.config.layout.is_written:
+        renewed = renew(context, dry_run=dry_run)
+        if version is V6.version:
+            return renewed
+        config = parse_table_config(renewed_properties(context.config), uri=context.storage.uri)
+        found = upgrade(replace(context, config=config), options, version, dry_run=dry_run)
+        return replace(found, before=renewed.before, changes=renewed.changes + found.changes)
     layout = LAYOUTS[version]
     if context.config.layout is layout:
         if layout.by_completion and not dry_run:

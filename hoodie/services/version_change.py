@@ -63,6 +63,7 @@ def change_version(
             instants=len(snapshot.timeline) if moves else 0,
             archived=len(snapshot.archived.instants) if moves else 0,
             compacted=sum(1 for each in snapshot.view.latest_slices() if each.logs) if moves else 0,
+            changes=described_changes(config.raw, properties),
             dry_run=dry_run,
         )
         if dry_run:
@@ -73,6 +74,16 @@ def change_version(
         else:
             put_properties(context, properties, done=done)
     return replace(found, compacted=compacted)
+
+
+def described_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
+    """A sentence for each property that is another one."""
+    found = []
+    for name in sorted({*before, *after}):
+        was, becomes = before.get(name, "").strip(), after.get(name, "").strip()
+        if was != becomes:
+            found.append(f"{name}={becomes}, was {was or 'not set'}" if becomes else f"{name} is dropped, was {was}")
+    return tuple(found)
 
 
 def put_properties(context: TableContext, properties: Mapping[str, str], *, done: str) -> None:

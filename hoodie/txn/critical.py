@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from hoodie.errors import CommitConflictError
 from hoodie.model.enums import Action
+from hoodie.options.fits import check_version
 from hoodie.timeline.pending import being_restored
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.same_table import require_same_table
@@ -19,7 +20,9 @@ def under_lock(context: TableContext) -> Iterator[None]:
 
     Raises:
         LockError: nobody let it go in time. TableChangedError, UnsupportedTableError: as `require_same_table`.
+        UnsupportedTableError: the table's version is only read.
     """
+    check_version(context.config)
     with context.lock.held(context.lock_timeout_s):
         require_same_table(context.config, load_config(context.storage))
         yield

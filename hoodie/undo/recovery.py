@@ -17,6 +17,7 @@ from hoodie.lock.liveness import LIVE_FOLDER
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime, is_instant_time
 from hoodie.model.names import COMPLETES_AS, HEARTBEATS, MARKERS, PRIVATE, STAGING, heartbeat_path, join
+from hoodie.options.fits import check_version
 from hoodie.options.values import FailedWritesPolicy
 from hoodie.storage.base import CopyingStorage, Storage
 from hoodie.storage.many import together
@@ -82,7 +83,7 @@ def rollback_failed(context: TableContext, owners: PlanOwners) -> list[str]:
 
     Raises:
         CommitConflictError: a writer that does not share our lock is working on the table right now, or a restore is.
-        TableNotFoundError: it was deleted.
+        TableNotFoundError: it was deleted. UnsupportedTableError: its version is only read.
     """
     return _rollback_failed(context, owners, dead_writes=True)[0]
 
@@ -90,6 +91,7 @@ def rollback_failed(context: TableContext, owners: PlanOwners) -> list[str]:
 def _rollback_failed(
     context: TableContext, owners: PlanOwners, *, dead_writes: bool
 ) -> tuple[list[str], Snapshot | None]:
+    check_version(context.config)
     names, snapshot = together(context.storage, partial(_names, context), context.snapshot)
     restores = snapshot.timeline.pending(Action.RESTORE)
     if restores:

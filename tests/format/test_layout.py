@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hoodie.format import layout as module
-from hoodie.format.layout import LAYOUTS, TIMELINES, V6, V8, V9, VERSIONS, layout_named
+from hoodie.format.layout import LAYOUTS, READ_VERSIONS, TIMELINES, V3, V4, V5, V6, V8, V9, VERSIONS, layout_named
 from hoodie.model.enums import Action, State, TableVersion
 from hoodie.model.instant import Instant, InstantTime
 
@@ -29,13 +29,13 @@ def test_every_version_has_a_layout_and_messages_name_them():
     assert set(LAYOUTS) == set(TableVersion)
     assert all(each is layout_named(str(int(version))) for version, each in LAYOUTS.items())
     assert layout_named("7") is None
-    assert VERSIONS == "6, 8 and 9"
-    assert [each.alike for each in LAYOUTS.values()] == ["6", "8 or 9", "8 or 9"]
+    assert (READ_VERSIONS, VERSIONS) == ("3, 4, 5, 6, 8 and 9", "6, 8 and 9")
+    assert [each.alike for each in LAYOUTS.values()] == ["6", "6", "6", "6", "8 or 9", "8 or 9"]
     assert {each.number for each in TIMELINES} == {each.number for each in LAYOUTS.values()}
 
 
 def test_a_layout_is_a_value():
-    assert pickle.loads(pickle.dumps(list(LAYOUTS.values()))) == [V6, V8, V9]
+    assert pickle.loads(pickle.dumps(list(LAYOUTS.values()))) == [V3, V4, V5, V6, V8, V9]
     assert len(set(LAYOUTS.values())) == len(LAYOUTS)
 
 

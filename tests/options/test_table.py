@@ -490,9 +490,9 @@ def test_custom_partition_fields_are_given_as_columns():
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"hoodie_table_version": "5"}, "version is 5.*upgrade"),
+        ({"hoodie_table_version": "2"}, "version is 2.*upgrade it to 6"),
         ({"hoodie_table_version": None}, "version is not said"),
-        ({"hoodie_table_version": "7"}, "version is 7, this release reads 6, 8 and 9"),
+        ({"hoodie_table_version": "7"}, "version is 7, this release reads 3, 4, 5, 6, 8 and 9"),
         ({"hoodie_table_version": "10"}, "version is 10"),
         ({"hoodie_table_version": "9"}, "layout.version is 1, version 9 has 2"),
         ({"hoodie_timeline_layout_version": "2"}, "layout.version is 2, version 6 has 1"),

@@ -7,33 +7,12 @@ from hoodie.errors import CommitConflictError, OptionError, TableChangedError, U
 from hoodie.model.enums import Action
 from hoodie.model.names import PROPERTIES
 from hoodie.options.merging import PAYLOADS
-from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from tests.memory_tables import Input, batch, keys, new_table, opened, plain
 from tests.told_by_tables import described, states
-from tests.version_changes import check_deaths
+from tests.version_changes import check_deaths, lived_in
 
 KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 VERSIONS = pytest.mark.parametrize("version", [8, 9])
-
-
-def lived_in(kind, **more):
-    """A table with each kind of instant on its timelines."""
-    storage, clock = new_table(table_type=kind, **more)
-    table = opened(storage, clock)
-    for n in range(8):
-        table.upsert(batch([Input("k", "a", n, n), Input(f"n{n}", "b/c", n, n)]))
-        if n == 3 and kind == "MERGE_ON_READ":
-            table.compact()
-    table.savepoint()
-    table.delete(keys([Input("n0", "b/c", 0, None)]))
-    table.archive({"hoodie.compact.inline.max.delta.commits": "1"}, min_commits=4)
-    table.cluster(sort_by=["val"])
-    table.insert_overwrite(batch([Input("x", "z", 1, 1)]))
-    table.clean(retain_commits=3)
-    with pytest.raises(InjectedFault):
-        opened(FaultStorage(storage, [Fault(12, "before")]), clock).upsert(batch([Input("dead", "a", 1, 1)]))
-    table.rollback()
-    return storage, clock
 
 
 @KINDS
