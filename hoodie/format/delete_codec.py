@@ -1,4 +1,5 @@
-"""The list of deleted keys in a delete block: one bare Avro array of (record key, partition path, ordering value).
+"""The list of deleted keys in a delete block: one bare Avro array of (record key, partition path, ordering value). Blocks of Apache
+Hudi before 0.14 are read (`kryo_deletes`), not written.
 
 The ordering value is a union of null and wrapper records, one for each Java class. Apache Hudi's writer puts an
 `IntWrapper` of 0 where there is no ordering value: such a delete wins against everything ("commit-time delete").
@@ -41,6 +42,7 @@ from hoodie.format.avro_wire import (
     windows,
 )
 from hoodie.format.cursor import Cursor, i32
+from hoodie.format.kryo_deletes import avro_deletes
 
 _VERSION = 3
 _SLICE_BYTES = 1 << 30  # below Arrow's short offsets
@@ -213,22 +215,20 @@ def decode_deletes(content: memoryview | bytes, ordering_type: pa.DataType | Non
 
     Raises:
         CorruptFileError: the content is not one whole list.
-        UnsupportedTableError: a block version before 3 (Kryo).
+        UnsupportedTableError: another block version, or an ordering value in a block before version 3 that is not read.
     """
     cursor = Cursor(content)
     version = cursor.i32("version of a delete block")
-    if version in (1, 2):
-        raise UnsupportedTableError(
-            f"delete block of version {version} is a Java (Kryo) blob of Hudi before 0.14; compact the table with Hudi"
-        )
-    if version != _VERSION:
-        raise UnsupportedTableError(f"delete block of version {version}; version {_VERSION} is read")
+    if not 1 <= version <= _VERSION:
+        raise UnsupportedTableError(f"delete block of version {version}; versions 1 to {_VERSION} are read")
     length = cursor.i32("length of a delete list")
     if length != cursor.remaining:
         raise CorruptFileError(f"a delete block claims a list of {length} bytes, {cursor.remaining} follow")
     if length > _SLICE_BYTES:
         raise UnsupportedTableError(f"a delete list of {length} bytes is larger than the 1 GiB that is read")
     body = bytes(cursor.take(length, "delete list"))
+    if version < _VERSION:
+        body = avro_deletes(body)
     try:
         found, items = _walk(body)
     except IndexError as exc:
