@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from functools import partial
+from itertools import pairwise
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +14,11 @@ import pyarrow as pa
 import hoodie.dml
 import hoodie.read
 import hoodie.write
-from hoodie.errors import OptionError, SchemaError
+from hoodie.errors import HoodieError, OptionError, SchemaError
 from hoodie.model.enums import WriteOperation
 from hoodie.model.results import CommitResult
 from hoodie.statements import Beside
-from hoodie.table import HoodieTable, open_table
+from hoodie.table import HoodieTable, is_table, open_table
 
 if TYPE_CHECKING:
     import hoodie.dml.clause
@@ -49,7 +50,8 @@ def sql(
     SELECT reads: columns and filters are pushed down into scans. `FROM trips VERSION AS OF '…'` and `TIMESTAMP AS OF` give an earlier
     state, with moments as `scan(as_of=…)` takes them; `hudi_table_changes('trips', 'latest_state', since[, until])` the rows
     that changed, and with 'cdc' what became of them. INSERT [OVERWRITE], UPDATE, DELETE and MERGE change a table: each is one commit.
-    INSERT is an upsert where the table has ordering fields, else it adds the rows as `insert` does.
+    INSERT is an upsert where the table has ordering fields, else it adds the rows as `insert` does. A table that is not given goes by
+    its path in quotes: `FROM '/data/trips'`.
 
     Args:
         statement: one statement.
@@ -70,13 +72,35 @@ def sql(
     """
     with hoodie.dml.duck.connection("", memory_bytes=_MEMORY_BYTES):  # says what is missing, and what no statement is
         found = hoodie.dml.split.split(hoodie.dml.parameters.with_values(statement, params) if params else statement)
-    return _Session({**(tables or {}), **named}, options).run(found)
+    given = {**(tables or {}), **named}
+    return _Session(_by_path(statement, {name.lower() for name in given}) | given, options).run(found)
 
 
 def statements_of(script: str) -> list[str]:
     """The statements of a script, which semicolons part. Raises OptionError: duckdb is not installed, or a text has no end."""
     with hoodie.dml.duck.connection("", memory_bytes=_MEMORY_BYTES):
         return hoodie.dml.tokens.statements(script)
+
+
+_BEFORE_TABLES = ("FROM", "JOIN", "INTO", "UPDATE", "USING", "OVERWRITE", "TABLE")
+
+
+def _by_path(statement: str, given: Container[str]) -> dict[str, Any]:
+    """Tables that a statement calls by their paths."""
+    words = hoodie.dml.tokens.tokens_of(statement)
+    found = {}
+    for before, word in pairwise(words):
+        if before.says(*_BEFORE_TABLES) and (word.is_text or word.text.startswith('"')):
+            path = hoodie.dml.tokens.plain(word)
+            if path.lower() not in given and _is_there(path):
+                found[path] = path
+    return found
+
+
+def _is_there(path: str) -> bool:
+    with suppress(HoodieError):  # a storage that only DuckDB knows
+        return is_table(path)
+    return False
 
 
 class _Session:
@@ -131,6 +155,8 @@ class _Session:
 
     def table(self, name: str) -> HoodieTable:
         found = self.given.get(name.lower())
+        if found is None and _is_there(name):
+            found = self.given[name.lower()] = open_table(name)
         if not isinstance(found, HoodieTable):
             there = ", ".join(known for known, each in self.given.items() if isinstance(each, HoodieTable)) or "none"
             raise OptionError(f"the statement is about a table {name!r}, which is not given; tables that are: {there}")

@@ -215,9 +215,27 @@ def test_the_command(trips, tmp_path, capsys, monkeypatch):
     assert capsys.readouterr().out.splitlines()[-2:] == ["n,note", '2,"x,y"']
     assert main(["sql", path, "-e", "SELECT 1 AS a", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"columns": ["a"], "rows": [{"a": 1}]}
+    assert main(["sql", "--table", f"trips={path}", "-e", "SELECT count(*) AS n FROM trips"]) == 0
+    assert capsys.readouterr().out.split() == ["n", "2"]
     assert main(["sql", path, "-e", "DROP TABLE t"]) == 1
     assert "begins with 'DROP'" in capsys.readouterr().err
     assert main(["sql", path, "--table", "late"]) == 2
+
+
+def test_tables_go_by_their_paths(trips, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    first = trips.timeline.commits[0].time
+    hoodie.sql("UPDATE 'trips' SET fare = fare + 1 WHERE id = 'b'")
+    hoodie.sql(f"DELETE FROM '{trips.uri}' WHERE id = 'c'")
+    hoodie.sql(
+        "MERGE INTO \"trips\" t USING (SELECT * FROM 'trips' WHERE id = 'b') s ON t.id = s.id WHEN MATCHED THEN UPDATE SET fare = 9"
+    )
+    assert hoodie.sql("SELECT fare FROM './trips' WHERE id = 'b'")["fare"].to_pylist() == [9.0]
+    assert hoodie.sql(f"SELECT count(*) AS n FROM 'trips' VERSION AS OF '{first}'")["n"].to_pylist() == [3]
+    changed = hoodie.sql(f"SELECT id FROM hudi_table_changes('trips', 'latest_state', '{first}')")
+    assert changed["id"].to_pylist() == ["b"]
+    with pytest.raises(OptionError, match="Table with name none_such does not exist"):
+        hoodie.sql("SELECT * FROM 'none_such'")
 
 
 def test_a_script_is_parted_by_semicolons():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:  # `hoodie --version` imports no table
     from hoodie.view.context import TableContext
 
 Command: TypeAlias = "Callable[[TableContext, HoodieTable, argparse.Namespace], Report]"
+PlainCommand: TypeAlias = "Callable[[argparse.Namespace, Mapping[str, str]], Report]"
+"""Takes the options of writes."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -53,13 +55,29 @@ _SECONDS = {None: 1, "s": 1, "m": 60, "h": 3600}
 
 
 def add_command(
-    to: Commands, name: str, text: str, command: Command, *, o_is_option: bool = True
+    to: Commands,
+    name: str,
+    text: str,
+    command: Command,
+    *,
+    o_is_option: bool = True,
+    without_table: PlainCommand | None = None,
 ) -> argparse.ArgumentParser:
-    """A command on one table; gives its parser for further arguments. `o_is_option`: whether `-o` is short for `--option`."""
+    """A command on one table; gives its parser for further arguments.
+
+    Args:
+        o_is_option: whether `-o` is short for `--option`.
+        without_table: what is done if no path is given; None: there has to be one.
+    """
     added = to.add_parser(name, help=text, description=text)
     added.add_argument(
-        "path", metavar="PATH", type=table_path, help="the table's folder, or its URI such as s3://bucket/folder"
+        "path",
+        metavar="PATH",
+        type=table_path,
+        nargs="?" if without_table else None,
+        help="the table's folder, or its URI such as s3://bucket/folder",
     )
+    added.set_defaults(without_table=without_table)
     add_options(added, o_is_option=o_is_option)
     added.set_defaults(command=command)
     return added

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 
-from hoodie.cli.arguments import Command, Opening, StorageCommand
+from hoodie.cli.arguments import Command, Opening, PlainCommand, StorageCommand
 from hoodie.cli.report import Report
 from hoodie.engine.local import LocalEngine
 from hoodie.options.concurrency import ConcurrencyOptions
@@ -19,6 +19,9 @@ from hoodie.view.context import TableContext
 
 def run(args: argparse.Namespace, options: Mapping[str, str], reached_by: Mapping[str, str]) -> Report:
     """Run a command on its table."""
+    if args.path is None:
+        without_table: PlainCommand = args.without_table
+        return without_table(args, options)
     opening = _opening(open_storage(args.path, reached_by), options)
     from_storage: StorageCommand | None = getattr(args, "storage_command", None)
     if from_storage is not None:

@@ -16,7 +16,6 @@ from hoodie.cli.arguments import Commands, add_command
 from hoodie.cli.report import Report, format_table
 from hoodie.model.results import CommitResult
 from hoodie.query import sql, statements_of
-from hoodie.table import HoodieTable
 
 _SHOWN = 1_000
 """Rows of a result that a terminal gets."""
@@ -26,8 +25,10 @@ def register(to: Commands) -> None:
     added = add_command(
         to,
         "sql",
-        "run statements of SQL in DuckDB's dialect: SELECT, INSERT, UPDATE, DELETE and MERGE; the table is called t, and by its name",
-        lambda _, t, a: run(t, a.statement, dict(a.table), as_csv=a.csv, rows=_SHOWN if sys.stdout.isatty() else None),
+        "run statements of SQL in DuckDB's dialect: SELECT, INSERT, UPDATE, DELETE and MERGE; the table is called t, and by its name, "
+        "others by their paths in quotes",
+        lambda _, t, a: _run(a, {t.config.name: t, "t": t}),
+        without_table=lambda a, options: _run(a, {}, options),
     )
     added.add_argument("-e", dest="statement", metavar="TEXT", help="the statements (default: the standard input)")
     added.add_argument(
@@ -36,24 +37,18 @@ def register(to: Commands) -> None:
     added.add_argument("--csv", action="store_true", help="print rows as CSV")
 
 
-def run(
-    table: HoodieTable, text: str | None, others: Mapping[str, str], *, as_csv: bool, rows: int | None = None
-) -> Report:
-    """Run the statements, one after the other; `rows`: so many of a result are shown, but in JSON and CSV.
-
-    Raises:
-        OptionError: one cannot be understood; those before it were run.
-    """
-    tables: dict[str, Any] = {table.config.name: table, "t": table, **others}
+def _run(args: argparse.Namespace, tables: Mapping[str, Any], options: Mapping[str, str] | None = None) -> Report:
+    """Run the statements, one after the other."""
+    rows = _SHOWN if sys.stdout.isatty() else None
     data, lines = [], []
-    for statement in statements_of(sys.stdin.read() if text is None else text):
-        found = sql(statement, tables)
+    for statement in statements_of(sys.stdin.read() if args.statement is None else args.statement):
+        found = sql(statement, {**tables, **dict(args.table)}, options=options)
         if isinstance(found, CommitResult):
             data.append(asdict(found))
             lines.append(str(found))
         else:
             data.append({"columns": found.column_names, "rows": found.to_pylist()})
-            lines += _csv(found) if as_csv else _table(found, rows)
+            lines += _csv(found) if args.csv else _table(found, rows)
     return Report(data[0] if len(data) == 1 else {"results": data}, tuple(lines))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NoReturn
 
+from hoodie.dml.duck import quoted
 from hoodie.dml.tokens import plain, statements, tokens_of
 from hoodie.errors import OptionError
 
@@ -228,7 +229,7 @@ class _Reader:
             shown = (
                 ""
                 if next_at < end and self.tokens[next_at].is_name and not self.tokens[next_at].says(*_AFTER_A_TABLE)
-                else f" AS {part.table}"
+                else f" AS {quoted(part.table)}"
             )
             out += self.text[copied : self.tokens[at].start].decode() + f'"{name}"{shown} '
             at, copied = next_at, self.tokens[next_at].start if next_at < len(self.tokens) else len(self.text)
@@ -238,7 +239,7 @@ class _Reader:
 
     def moment(self, end: int) -> tuple[Moment, int] | None:
         at = self.at
-        if not self.tokens[at].is_name:
+        if not (self.tokens[at].is_name or self.tokens[at].is_text):
             return None
         words = self.tokens[at + 1 : at + 6]
         if words and words[0].says("FOR"):
@@ -326,7 +327,7 @@ class _Reader:
             self.refuse(f"{word} should stand before {there!r}")
 
     def name(self, what: str) -> str:
-        if self.at >= len(self.tokens) or not self.tokens[self.at].is_name:
+        if self.at >= len(self.tokens) or not (self.tokens[self.at].is_name or self.tokens[self.at].is_text):
             self.refuse(f"{what} is missing")
         self.at += 1
         return plain(self.tokens[self.at - 1])

@@ -98,7 +98,7 @@ def drop_others(storage: Storage, found: MetadataState, kept: Collection[str]) -
         for info in others:
             storage.delete_folder(info.path)
         dropped = ", ".join(info.name for info in others)
-        log.warning("dropped %s of the metadata table of %s, which are not kept up to date", dropped, storage.uri)
+        log.warning("dropped %s of the metadata table of %s: hoodie does not keep that up", dropped, storage.uri)
         return MetadataState(left, [info for info in found.left_behind if info not in others])
     return found
 
