@@ -62,8 +62,10 @@ from hoodie.table import HoodieTable, create_table, is_table, open_table
 from hoodie.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
+    from hoodie.ingestion.ingest import ingest
     from hoodie.maintenance.alter import TableAlteration
     from hoodie.model.index_results import IndexCheck, IndexInfo
+    from hoodie.model.ingest_results import IngestResult, IngestRound
     from hoodie.query import sql
     from hoodie.read.scan import Scan
     from hoodie.read.where import Where
@@ -75,6 +77,8 @@ else:
         __name__,
         {
             **dict.fromkeys(("IndexCheck", "IndexInfo"), "hoodie.model.index_results"),
+            **dict.fromkeys(("IngestResult", "IngestRound"), "hoodie.model.ingest_results"),
+            "ingest": "hoodie.ingestion.ingest",
             "Scan": "hoodie.read.scan",
             "sql": "hoodie.query",
             "ServicesJob": "hoodie.services.job",
@@ -116,6 +120,8 @@ __all__ = [
     "HoodieTable",
     "IndexCheck",
     "IndexInfo",
+    "IngestResult",
+    "IngestRound",
     "Instant",
     "InstantNotFoundError",
     "InstantRange",
@@ -159,6 +165,7 @@ __all__ = [
     "WriteOperation",
     "WriteOptions",
     "create_table",
+    "ingest",
     "is_table",
     "open_table",
     "register_index",

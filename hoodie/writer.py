@@ -118,7 +118,8 @@ class TableWriter:
                 found_on=found_on,
                 snapshot=None if repeatable else snapshot,
             ) as batch:
-                if not batch.has_rows and OperationRules.of(operation, options).replaces is Replaces.NOTHING:
+                changes_nothing = OperationRules.of(operation, options).replaces is Replaces.NOTHING
+                if not batch.has_rows and changes_nothing and not options.commits_empty:
                     return CommitResult(None, operation, seconds=time.monotonic() - batch.started_s)
                 is_recent = snapshot is not None and time.monotonic() - began_s < _RECENT_S
                 result = self._attempts(context, batch, options, snapshot.timeline if snapshot and is_recent else None)

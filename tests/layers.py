@@ -20,7 +20,7 @@ LAYERS = (
     ("maintenance", "consumers", "dml", "keyed", "verbs"),
     ("statements",),
     ("table",),
-    ("query",),
+    ("query", "ingestion"),
     ("public",),
     ("hoodie",),  # hoodie/__init__.py, which hands the public names on
     ("cli",),

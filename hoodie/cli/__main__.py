@@ -35,6 +35,7 @@ MODULES = {
     "erase": ("erase",),
     "hive_sync": ("hive-sync",),
     "indexes": ("index",),
+    "ingest": ("ingest",),
     "savepoints": ("savepoint", "savepoints", "restore"),
     "sql": ("sql",),
     "upgrade": ("upgrade", "downgrade"),

@@ -46,6 +46,8 @@ class StreamSettings:
     stream_retries: StreamRetries = group(StreamRetries)
     commit_entries: Mapping[str, str] = field(default_factory=dict)
     """Options of the user's own that the commit's metadata keep."""
+    commits_empty: bool = False
+    """A write without rows is a commit, too, for what its metadata say."""
 
     OTHERS: ClassVar[Keys] = (
         fixed(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
 from hoodie.errors import OptionError
 from hoodie.model.instant import Instant
@@ -45,6 +46,12 @@ def committed_since(now: Snapshot, before: Timeline, batch: StreamBatch | None) 
     newer = [i for i in now.timeline.commits if i.time not in before.completed_times]
     found = _newest(_active(now, reversed(newer)), batch)
     return found is not None and found.number >= batch.number
+
+
+def every_commit(snapshot: Snapshot) -> Iterator[Mapping[str, str]]:
+    """The extra metadata of all commits, archived ones too, newest first; each is read when it is its turn."""
+    for metadata in chain(_active(snapshot, reversed(snapshot.timeline.commits)), _archived(snapshot)):
+        yield metadata.extra
 
 
 def _newest(commits: Iterable[CommitMetadata], batch: StreamBatch) -> Recorded | None:

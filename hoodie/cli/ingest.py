@@ -1,0 +1,98 @@
+"""The command `ingest`: what is new in a folder or in another table, into a table."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from types import FrameType
+
+from hoodie.cli.arguments import Commands, add_options, assignment, duration, table_path
+from hoodie.cli.report import harmless_json
+from hoodie.errors import harmless
+from hoodie.ingestion.ingest import ingest
+from hoodie.ingestion.sources import SOURCES
+from hoodie.model.ingest_results import IngestRound
+
+DONE = 0
+
+
+def register(to: Commands) -> None:
+    text = "write what is new in a folder of files, or in another table, into a table; each row once"
+    added = to.add_parser("ingest", help=text, description=text)
+    added.add_argument("source", metavar="SOURCE", type=table_path, help="a folder of files, or another table's")
+    added.add_argument(
+        "path", metavar="PATH", type=table_path, help="the table; with --key it is made if it does not exist"
+    )
+    added.add_argument("--format", choices=list(SOURCES), help="of the files (default: by their names)")
+    added.add_argument("--name", default="ingest", help="of the source, if the table has several")
+    added.add_argument("--sql", metavar="QUERY", help="a query over `source`, whose rows are written instead")
+    added.add_argument("--operation", default="upsert", choices=["upsert", "insert", "bulk_insert", "delete"])
+    for option, what in (("--key", "record key"), ("--partition-by", "partition"), ("--ordering", "ordering")):
+        added.add_argument(option, metavar="COLUMNS", type=_columns, help=f"{what} of a table that is made")
+    added.add_argument("--type", choices=["COPY_ON_WRITE", "MERGE_ON_READ"], help="of a table that is made")
+    added.add_argument("--max-files", metavar="N", type=int, help="files that a round takes at most")
+    added.add_argument("--max-bytes", metavar="N", type=int, help="bytes that a round takes at most")
+    added.add_argument("--strict", action="store_true", help="a record that cannot be a row is an error")
+    added.add_argument("--continuous", action="store_true", help="look again and again, until the process is stopped")
+    added.add_argument(
+        "--every", metavar="TIME", type=duration, default=10.0, help="pause of --continuous: 10s (default), 5m"
+    )
+    added.add_argument("--dry-run", action="store_true", help="read one round, and write nothing")
+    added.add_argument(
+        *("--source-option",),
+        dest="source_options",
+        metavar="KEY=VALUE",
+        type=assignment,
+        action="append",
+        default=[],
+        help="how to reach the storage of the source",
+    )
+    add_options(added)
+    added.set_defaults(alone=run)
+
+
+def run(args: argparse.Namespace, options: Mapping[str, str], reached_by: Mapping[str, str]) -> int:
+    """Ingest; gives the exit status. Each round is printed when it is done."""
+
+    def tell(done: IngestRound) -> None:
+        print(harmless_json(asdict(done)) if args.json else harmless(str(done)), flush=True)
+
+    if args.continuous:
+        signal.signal(signal.SIGTERM, _end)
+    result = ingest(
+        args.source,
+        args.path,
+        format=args.format,
+        name=args.name,
+        sql=args.sql,
+        operation=args.operation,
+        record_key=args.key,
+        partition_by=args.partition_by,
+        ordering=args.ordering,
+        table_type=args.type,
+        max_files=args.max_files,
+        max_bytes=args.max_bytes,
+        quarantine=not args.strict,
+        continuous=args.continuous,
+        interval_s=args.every,
+        dry_run=args.dry_run,
+        options=options,
+        storage_options=reached_by,
+        source_options=dict(args.source_options),
+        on_round=tell,
+    )
+    if not result.rounds and not args.json:
+        print("nothing new")
+    return DONE
+
+
+def _end(number: int, _: FrameType | None) -> None:
+    """Whatever a round is doing: one that is not committed is not there, and the next call goes on behind the last one."""
+    sys.exit(DONE)
+
+
+def _columns(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]

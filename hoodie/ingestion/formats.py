@@ -1,0 +1,209 @@
+"""Rows of files: JSON lines, CSV, Parquet and Avro, as Arrow. What cannot be a row is set apart, and the rest is read all the same."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import fastavro
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.json
+import pyarrow.parquet as pq
+
+from hoodie.errors import OptionError
+from hoodie.format.avro_schema import arrow_from_avro
+from hoodie.ingestion.source import BadRecord
+
+_LONGEST_BLOCK = 2**31 - 1
+_LONGEST_CONTENT = 10_000
+_SMALLEST_BLOCK = 1 << 20
+
+
+class Decoded(NamedTuple):
+    rows: pa.Table
+    bad: tuple[BadRecord, ...] = ()
+
+
+Decode = Callable[[str, bytes, pa.Schema | None], Decoded]
+"""The rows of a file of this name and content; columns of the schema get its types."""
+
+
+def decode_json(name: str, content: bytes, known: pa.Schema | None) -> Decoded:
+    """Lines of JSON objects. Columns that are not known get the types of their values; a text stays a text."""
+    bad: list[BadRecord] = []
+    types = _inferred(content, known)
+    tables = list(_json_rows(name, content, types, known, bad))
+    return Decoded(_together(tables), tuple(bad))
+
+
+def _inferred(content: bytes, known: pa.Schema | None) -> pa.Schema | None:
+    """The known columns, and those that are found; None where a record keeps them from being found."""
+    types = None if known is None else pa.schema([pa.field(each.name, _json_type(each.type)) for each in known])
+    try:
+        found = _read_json(content, types).schema
+    except pa.ArrowInvalid:
+        return types
+    fields = {each.name: each.type for each in types or ()}
+    return pa.schema([pa.field(each.name, fields.get(each.name) or _as_text(each.type)) for each in found])
+
+
+def _json_rows(
+    name: str, content: bytes, types: pa.Schema | None, known: pa.Schema | None, bad: list[BadRecord]
+) -> Iterator[pa.Table]:
+    """The whole, or where it cannot be read the parts of it that can: halved until what is wrong stands alone."""
+    if not content.strip():
+        return
+    try:
+        yield _with_types(_read_json(content, types), known)
+    except pa.ArrowInvalid as exc:
+        lines = [line for line in content.splitlines(keepends=True) if line.strip()]
+        if len(lines) == 1:
+            bad.append(BadRecord(name, str(exc).partition(" in row ")[0], _shown(lines[0])))
+            return
+        middle = len(lines) // 2
+        for part in (lines[:middle], lines[middle:]):
+            yield from _json_rows(name, b"".join(part), types, known, bad)
+
+
+def _read_json(content: bytes, types: pa.Schema | None) -> pa.Table:
+    # One block: types are inferred of all rows, and not of the first megabyte.
+    size = min(max(len(content) + 1, _SMALLEST_BLOCK), _LONGEST_BLOCK)
+    return pyarrow.json.read_json(
+        io.BytesIO(content),
+        read_options=pyarrow.json.ReadOptions(block_size=size, use_threads=False),
+        parse_options=pyarrow.json.ParseOptions(explicit_schema=types, unexpected_field_behavior="infer"),
+    )
+
+
+def _json_type(kind: pa.DataType) -> pa.DataType:
+    """By which a value of the type is read from JSON: as a text, where Arrow reads no such thing."""
+    if pa.types.is_nested(kind) or pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        return kind
+    return pa.string()
+
+
+def _as_text(kind: pa.DataType) -> pa.DataType:
+    """The same, where a text that looks like a moment is a text: the next one may not look so."""
+    if pa.types.is_timestamp(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(_as_text(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(each.name, _as_text(each.type)) for each in kind])
+    return kind
+
+
+def _with_types(rows: pa.Table, known: pa.Schema | None) -> pa.Table:
+    """Columns by their known types. Raises ArrowInvalid: a value does not fit."""
+    for number, field in enumerate(rows.schema):
+        position = -1 if known is None else known.get_field_index(field.name)
+        if position >= 0 and known is not None and known.field(position).type != field.type:
+            rows = rows.set_column(number, field.name, pc.cast(rows.column(number), known.field(position).type))
+    return rows
+
+
+def decode_csv(name: str, content: bytes, known: pa.Schema | None) -> Decoded:
+    """The first line has the names. An empty field is null."""
+    bad: list[BadRecord] = []
+    if not content.strip():
+        return Decoded(pa.table({}))
+    types = {each.name: each.type for each in known or () if not pa.types.is_nested(each.type)}
+    try:
+        return Decoded(_read_csv(name, content, types, bad), tuple(bad))
+    except pa.ArrowInvalid:
+        bad.clear()
+    rows = _read_csv(name, content, dict.fromkeys(types, pa.string()), bad)
+    fits = _fitting(rows, types)
+    for row in rows.filter(pc.invert(fits)).to_pylist():  # the bad ones only
+        bad.append(BadRecord(name, "a value is not of its column's type", _shown(row)))
+    return Decoded(_with_types(rows.filter(fits), known), tuple(bad))
+
+
+def _read_csv(name: str, content: bytes, types: Mapping[str, pa.DataType], bad: list[BadRecord]) -> pa.Table:
+    def skip(row: Any) -> Literal["skip"]:
+        bad.append(BadRecord(name, f"{row.actual_columns} fields, not {row.expected_columns}", _shown(row.text)))
+        return "skip"
+
+    return pyarrow.csv.read_csv(
+        io.BytesIO(content),
+        read_options=pyarrow.csv.ReadOptions(block_size=max(len(content) + 1, _SMALLEST_BLOCK), use_threads=False),
+        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
+        convert_options=pyarrow.csv.ConvertOptions(
+            column_types=dict(types), null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+        ),
+    )
+
+
+def _fitting(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.ChunkedArray | pa.Array:
+    """Which rows have in each column a value of its type."""
+    fits = pa.array([True] * rows.num_rows, pa.bool_())
+    for name, kind in types.items():
+        if name in rows.schema.names:
+            flags = [flag for array in rows.column(name).chunks for flag in _castable(array, kind)]
+            fits = pc.and_(fits, pa.array(flags, pa.bool_()))
+    return fits
+
+
+def _castable(array: pa.Array, kind: pa.DataType) -> list[bool]:
+    """Halved until what is wrong stands alone."""
+    try:
+        pc.cast(array, kind)
+    except pa.ArrowInvalid:
+        if len(array) == 1:
+            return [False]
+        middle = len(array) // 2
+        return _castable(array[:middle], kind) + _castable(array[middle:], kind)
+    return [True] * len(array)
+
+
+def decode_parquet(name: str, content: bytes, known: pa.Schema | None) -> Decoded:
+    try:
+        return Decoded(pq.ParquetFile(pa.BufferReader(content)).read())
+    except (pa.ArrowException, OSError) as exc:
+        return _all_bad(name, exc)
+
+
+def decode_avro(name: str, content: bytes, known: pa.Schema | None) -> Decoded:
+    """An Avro file of objects; a part of it that is damaged makes all of it bad."""
+    try:
+        reader = fastavro.reader(io.BytesIO(content))
+        schema = arrow_from_avro(reader.writer_schema)  # type: ignore[arg-type]
+        return Decoded(pa.Table.from_pylist(list(reader), schema))  # type: ignore[arg-type]
+    except (ValueError, EOFError, OSError, pa.ArrowException) as exc:
+        return _all_bad(name, exc)
+
+
+def _all_bad(name: str, error: Exception) -> Decoded:
+    return Decoded(pa.table({}), (BadRecord(name, f"the file cannot be read: {error}", ""),))
+
+
+def _shown(content: object) -> str:
+    text = content.decode(errors="replace") if isinstance(content, bytes) else str(content)
+    return text.rstrip("\r\n")[:_LONGEST_CONTENT]
+
+
+def _together(tables: Sequence[pa.Table]) -> pa.Table:
+    return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
+
+
+FORMATS: Mapping[str, tuple[Decode, tuple[str, ...]]] = {
+    "json": (decode_json, (".json", ".jsonl", ".ndjson")),
+    "csv": (decode_csv, (".csv",)),
+    "parquet": (decode_parquet, (".parquet",)),
+    "avro": (decode_avro, (".avro",)),
+}
+"""Name -> how its files are read, and how their names end."""
+
+
+def format_of(name: str) -> str | None:
+    """By the end of a file's name."""
+    return next((each for each, (_, ends) in FORMATS.items() if name.lower().endswith(ends)), None)
+
+
+def decoder(kind: str) -> Decode:
+    if kind not in FORMATS:
+        raise OptionError(f"format={kind!r} is not one of {', '.join(FORMATS)}, hudi")
+    return FORMATS[kind][0]

@@ -1,0 +1,122 @@
+"""`hoodie.ingest`: what a user says becomes a plan, and its rounds a result."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
+
+from hoodie.errors import OptionError
+from hoodie.ingestion.run import Plan, rounds
+from hoodie.ingestion.source import Bounds, Source
+from hoodie.ingestion.sources import source_of
+from hoodie.model.enums import WriteOperation
+from hoodie.model.ingest_results import IngestResult, IngestRound
+from hoodie.options.arguments import parse_operation, parse_options
+from hoodie.table import HoodieTable, create_table, is_table, open_table
+from hoodie.write.given_schema import SchemaLike
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+_OPERATIONS = (WriteOperation.UPSERT, WriteOperation.INSERT, WriteOperation.BULK_INSERT, WriteOperation.DELETE)
+
+
+def ingest(
+    source: str | PathLike[str] | HoodieTable | Source,
+    target: str | PathLike[str] | HoodieTable,
+    *,
+    format: str | None = None,
+    name: str = "ingest",
+    sql: str | None = None,
+    operation: str | WriteOperation = WriteOperation.UPSERT,
+    record_key: str | Sequence[str] | None = None,
+    partition_by: str | Sequence[str] | None = None,
+    ordering: str | Sequence[str] | None = None,
+    table_type: str | None = None,
+    schema: SchemaLike | None = None,
+    max_files: int | None = None,
+    max_bytes: int | None = None,
+    quarantine: bool = True,
+    continuous: bool = False,
+    interval_s: float = 10.0,
+    dry_run: bool = False,
+    options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    source_options: Mapping[str, str] | None = None,
+    on_round: Callable[[IngestRound], object] | None = None,
+) -> IngestResult:
+    """Write what is new in a source into a table: files of a folder, each once, or the rows that changed in another table.
+
+    Up to where the source was read is in the metadata of the commit that has its rows. So whatever dies, the next call goes on
+    there, and each row is in the table once. docs/INGEST.md says more.
+
+    Args:
+        source: a folder, or another table.
+        target: the table. It is created where it does not exist, if `record_key` is given.
+        format: json (a line an object), csv, parquet, avro, or hudi for a table; None: by the names of the files.
+        name: of the source, if a table has several.
+        sql: a query over `source`, or `<SRC>`, whose rows are written instead; needs the extra `sql`.
+        operation: "upsert", "insert", "bulk_insert" or "delete".
+        record_key, partition_by, ordering, table_type, schema: of a table that is created, as `create_table` takes them.
+        max_files, max_bytes: how much a round takes at most; it takes one file at least. What waits is taken by the next round.
+        quarantine: keep records that cannot be rows apart, in the table's folder `.hoodie/.hoodie_py/quarantine`. False: they are an
+            error.
+        continuous: look again every `interval_s` seconds, until the process is stopped.
+        dry_run: read one round, and write nothing.
+        options: Hudi's write options.
+        storage_options, source_options: how to reach the storage of the table, and that of the source.
+        on_round: is told of each round.
+
+    Returns:
+        What each round did; none: there was nothing new.
+
+    Raises:
+        OptionError: an argument cannot be understood; or a record cannot be a row, without `quarantine`.
+        TableNotFoundError: there is no table, and no `record_key`.
+
+    Example:
+        >>> hoodie.ingest("landing/trips", "lake/trips", record_key="id", ordering="ts")
+        >>> hoodie.ingest("landing/trips", table, sql="SELECT *, upper(city) AS region FROM source", max_files=100)
+    """
+    chosen = parse_operation(operation)
+    if chosen not in _OPERATIONS:
+        raise OptionError(f"operation={operation!r} is not one of {', '.join(each.value for each in _OPERATIONS)}")
+    if not _NAME.fullmatch(name):
+        raise OptionError(
+            f"name={name!r} is no name of a source: up to 100 ASCII letters, digits, dots, hyphens, underscores"
+        )
+    for argument, value in (("max_files", max_files), ("max_bytes", max_bytes)):
+        if value is not None and value < 1:
+            raise OptionError(f"{argument}={value} is less than 1")
+    plan = Plan(
+        source_of(source, format, source_options),
+        name=name,
+        operation=chosen,
+        sql=sql,
+        bounds=Bounds(max_files, max_bytes),
+        keeps_bad=quarantine,
+        dry_run=dry_run,
+        options=parse_options(options),
+    )
+    if isinstance(target, HoodieTable):
+        table = target
+    elif record_key is None or is_table(target, storage_options=storage_options):
+        table = open_table(target, storage_options=storage_options)
+    else:
+        table = create_table(
+            f"memory://{secrets.token_hex(8)}" if dry_run else target,
+            schema,
+            record_key=record_key,
+            partition_by=partition_by,
+            ordering=ordering,
+            table_type=table_type,
+            options=options,
+            storage_options=None if dry_run else storage_options,
+        )
+    done: list[IngestRound] = []
+    for each in rounds(table, plan, continuous=continuous, interval_s=interval_s):
+        if not continuous:
+            done.append(each)
+        if on_round is not None:
+            on_round(each)
+    return IngestResult(tuple(done))

@@ -1,0 +1,177 @@
+"""Rounds of ingestion: ask the source, set apart what does not fit, transform, write rows and checkpoint in one commit.
+
+A round that dies leaves nothing: its rows and its checkpoint are one commit, which is there or not. Two that run at once count their
+batches alike, and a batch that a table has already is not written again. So each row is in the table once.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import hoodie.dml.duck
+import hoodie.write.keys
+from hoodie.errors import OptionError
+from hoodie.ingestion.progress import Progress, entries, progress_of, stream_of
+from hoodie.ingestion.source import NO_BOUNDS, BadRecord, Bounds, Round, Source
+from hoodie.model.enums import WriteOperation
+from hoodie.model.ingest_results import IngestRound
+from hoodie.model.results import format_count
+from hoodie.model.streams import StreamBatch
+from hoodie.table import HoodieTable
+
+log = logging.getLogger("hoodie")
+
+INPUT = "<SRC>"
+"""Stands for the rows of the source in a transformation, as in Apache Hudi's SQL transformer; `source` does, too."""
+_INPUT_NAME = "source"
+_MEMORY_BYTES = 1 << 30
+QUARANTINE = ".hoodie/.hoodie_py/quarantine"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is done in each round."""
+
+    source: Source
+    name: str = "ingest"
+    operation: WriteOperation = WriteOperation.UPSERT
+    sql: str | None = None
+    bounds: Bounds = NO_BOUNDS
+    keeps_bad: bool = True
+    """Otherwise a bad record is an error, and nothing of its round is written."""
+    dry_run: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def run_round(table: HoodieTable, plan: Plan) -> IngestRound | None:
+    """One round, None: there is nothing new.
+
+    Raises:
+        OptionError: a bad record, where those are errors; the transformation cannot be understood. Others as `upsert` has them.
+    """
+    started_s = time.monotonic()
+    progress = progress_of(table._context.snapshot(), plan.name)
+    known = table.schema if plan.sql is None else None
+    found = plan.source.next(progress.checkpoint, plan.bounds, known)
+    if found is None:
+        return None
+    rows, bad = _without_bad_keys(table, _transformed(found.rows, plan.sql, table.uri), found.bad)
+    if bad and not plan.keeps_bad:
+        first = bad[0]
+        raise OptionError(
+            f"{plan.source} has {format_count(len(bad), 'record')} that cannot be rows of table {table.uri}, the first in "
+            f"{first.origin}: {first.reason}: {first.content[:200]!r}; nothing of this round was written. "
+            "Correct them, or let them be set apart (quarantine=True)"
+        )
+    done = IngestRound(
+        number=progress.rounds,
+        rows=rows.num_rows,
+        bad=len(bad),
+        pieces=found.pieces,
+        bytes=found.bytes,
+        waiting=found.waiting,
+        checkpoint=found.checkpoint.text,
+        dry_run=plan.dry_run,
+    )
+    if not plan.dry_run:
+        done = replace(done, quarantine=_kept_apart(table, plan, progress, bad))
+        done = replace(done, instant=_write(table, plan, progress, found, rows, len(bad)))
+    return replace(done, seconds=time.monotonic() - started_s)
+
+
+def rounds(
+    table: HoodieTable,
+    plan: Plan,
+    *,
+    continuous: bool,
+    interval_s: float,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[IngestRound]:
+    """Round after round until there is nothing new; `continuous`: then look again after a pause, for ever."""
+    while True:
+        done = run_round(table, plan)
+        if done is not None:
+            yield done
+        if plan.dry_run or (done is None and not continuous):
+            return
+        if done is None or not done.waiting:
+            if not continuous:
+                return
+            sleep(interval_s)
+
+
+def _transformed(rows: pa.Table | pa.RecordBatchReader, sql: str | None, uri: str) -> pa.Table:
+    if sql is None or not rows.schema.names:
+        return rows if isinstance(rows, pa.Table) else rows.read_all()
+    with hoodie.dml.duck.connection(uri, memory_bytes=_MEMORY_BYTES) as con:
+        con.register(_INPUT_NAME, rows)
+        return pa.RecordBatchReader.from_stream(con.sql(sql.replace(INPUT, _INPUT_NAME))).read_all()
+
+
+def _without_bad_keys(
+    table: HoodieTable, rows: pa.Table, bad: Sequence[BadRecord]
+) -> tuple[pa.Table, Sequence[BadRecord]]:
+    """Rows that have a record key."""
+    keys = [name for name in table.config.record_key_fields if name in rows.schema.names]
+    if not keys or not rows.num_rows:
+        return rows, bad
+    has_key: Any = pc.is_valid(rows.column(keys[0]))
+    for name in keys[1:]:
+        has_key = pc.or_(has_key, pc.is_valid(rows.column(name)))
+    if pc.all(has_key).as_py():
+        return rows, bad
+    left = rows.filter(pc.invert(has_key)).to_pylist()
+    reason = f"the record key ({', '.join(keys)}) is null"
+    return rows.filter(has_key), [*bad, *(BadRecord("rows", reason, json.dumps(row, default=str)) for row in left)]
+
+
+def _kept_apart(table: HoodieTable, plan: Plan, progress: Progress, bad: Sequence[BadRecord]) -> str | None:
+    """Write bad records down before the commit: of a round that is repeated the file is written anew."""
+    if not bad:
+        return None
+    path = f"{QUARANTINE}/{plan.name}/{progress.rounds:08d}.jsonl"
+    lines = (json.dumps(record._asdict(), ensure_ascii=False) for record in bad)
+    table._context.storage.replace(path, ("\n".join(lines) + "\n").encode())
+    log.warning(
+        "%s of %s cannot be rows of table %s: kept in %s; the first: %s",
+        format_count(len(bad), "record"),
+        plan.source,
+        table.uri,
+        path,
+        bad[0].reason,
+    )
+    return path
+
+
+def _write(table: HoodieTable, plan: Plan, progress: Progress, found: Round, rows: pa.Table, bad: int) -> str | None:
+    options = table._request_for(plan.operation, plan.options).write
+    said = {**options.commit_entries, **entries(plan.name, found.checkpoint, bad)}
+    options = replace(
+        options,
+        commit_entries=said,
+        commits_empty=True,
+        stream=StreamBatch(stream_of(plan.name), progress.rounds),
+    )
+    if not rows.num_rows:
+        rows = _no_rows(table, rows)
+    result = table.writer.write(rows, rows.schema, plan.operation, options, engine=table._context.engine)
+    return result.instant
+
+
+def _no_rows(table: HoodieTable, rows: pa.Table) -> pa.Table:
+    """A table without rows has the columns of the target, as far as those are known."""
+    schema = table.schema
+    if schema is None:
+        raise OptionError(
+            f"table {table.uri} has no columns yet, and the first round has no rows: give the table a schema, or see what is "
+            "wrong with the source"
+        )
+    return schema.empty_table()

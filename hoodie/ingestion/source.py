@@ -1,0 +1,70 @@
+"""The source seam: where rows come from. A new one is a file beside `folders.py` with a `Source`, and a row of `SOURCES` in
+`sources.py`.
+
+A source is asked for what comes after a checkpoint, and gives rows with the checkpoint behind them. It keeps nothing itself: the
+checkpoint is in the metadata of the commit that has the rows, so both are there or neither is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+
+
+class Checkpoint(NamedTuple):
+    """Up to where a source has been read."""
+
+    text: str
+    """As Apache Hudi's Streamer keeps it, which can go on from there."""
+    more: Mapping[str, object] = {}
+    """What we have to know beyond that, as JSON has it."""
+
+
+class Bounds(NamedTuple):
+    """How much one round takes at most; a source always takes one piece."""
+
+    files: int | None = None
+    bytes: int | None = None
+
+
+NO_BOUNDS = Bounds()
+
+
+class BadRecord(NamedTuple):
+    """What cannot be a row."""
+
+    origin: str
+    """The file, or where else it comes from."""
+    reason: str
+    content: str
+
+
+@dataclass(frozen=True)
+class Round:
+    """What a source gives at once."""
+
+    rows: pa.Table | pa.RecordBatchReader
+    checkpoint: Checkpoint
+    bad: Sequence[BadRecord] = ()
+    pieces: int = 0
+    """Files, or commits."""
+    bytes: int = 0
+    waiting: int = 0
+    """Pieces that the bounds left for later rounds."""
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+
+class Source(Protocol):
+    def __str__(self) -> str:
+        """For messages."""
+        ...
+
+    def next(self, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
+        """The rows after the checkpoint, None: all of them, up to the bounds. None: there is nothing new.
+
+        `known`: types of columns that are known already; a record that does not fit them is a bad one.
+        """
+        ...

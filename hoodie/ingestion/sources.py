@@ -1,0 +1,49 @@
+"""Which source is meant by what a user says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from os import PathLike
+
+from hoodie.errors import OptionError
+from hoodie.ingestion.folders import FolderSource
+from hoodie.ingestion.formats import FORMATS
+from hoodie.ingestion.source import Source
+from hoodie.ingestion.tables import TableSource
+from hoodie.storage.uri import open_storage
+from hoodie.table import HoodieTable, is_table, open_table
+
+Make = Callable[[str, str, Mapping[str, str] | None], Source]
+"""By the format, the address, and how its storage is reached."""
+
+
+def _folder(kind: str, address: str, reached_by: Mapping[str, str] | None) -> Source:
+    return FolderSource(open_storage(address, reached_by), kind)
+
+
+def _table(kind: str, address: str, reached_by: Mapping[str, str] | None) -> Source:
+    return TableSource(open_table(address, storage_options=reached_by))
+
+
+SOURCES: Mapping[str, Make] = {**dict.fromkeys(FORMATS, _folder), "hudi": _table}
+"""By the word for the format."""
+
+
+def source_of(
+    given: str | PathLike[str] | HoodieTable | Source, kind: str | None, reached_by: Mapping[str, str] | None
+) -> Source:
+    """The source of an address, which may be a table's; one of the user's own is taken as it is.
+
+    Raises:
+        OptionError: there is no such format.
+    """
+    if isinstance(given, HoodieTable):
+        return TableSource(given)
+    if not isinstance(given, str | PathLike):
+        return given
+    if kind is None:
+        table = is_table(given, storage_options=reached_by)
+        return _table("hudi", str(given), reached_by) if table else FolderSource(open_storage(given, reached_by))
+    if kind not in SOURCES:
+        raise OptionError(f"format={kind!r} is not one of {', '.join(SOURCES)}")
+    return SOURCES[kind](kind, str(given), reached_by)

@@ -1,0 +1,102 @@
+"""Files as rows; what cannot be a row is set apart, and the rest is there."""
+
+from __future__ import annotations
+
+import io
+from decimal import Decimal
+
+import fastavro
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hoodie.ingestion.formats import FORMATS, decoder, format_of
+
+KNOWN = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("fare", pa.decimal128(9, 2)),
+        ("note", pa.string()),
+    ]
+)
+
+
+def test_json_has_known_types_and_finds_others() -> None:
+    lines = (
+        b'{"id": 1, "day": "2026-01-02", "at": "2026-01-02T03:04:05Z", "fare": "1.50", "more": {"a": [1]}}\n{"id": 2}\n'
+    )
+    rows, bad = decoder("json")("a.jsonl", lines, KNOWN)
+    assert bad == ()
+    assert rows.schema.field("at").type == pa.timestamp("us", "UTC")
+    assert rows.column("fare").to_pylist() == [Decimal("1.50"), None]
+    assert rows.column("more").to_pylist()[0] == {"a": [1]}
+
+
+def test_a_text_in_json_stays_one_also_where_it_looks_like_a_moment() -> None:
+    rows, _ = decoder("json")("a", b'{"at": "2026-01-02 03:04:05", "s": {"t": "2026-01-02"}}\n', None)
+    assert rows.to_pylist() == [{"at": "2026-01-02 03:04:05", "s": {"t": "2026-01-02"}}]
+
+
+@pytest.mark.parametrize("at", [0, 3, 6])
+@pytest.mark.parametrize(
+    "wrong",
+    [b"nonsense", b'{"id": "x"}', b'{"id": 1.5}', b'{"id": 9, "day": "soon"}', b"[1]", b'{"id": 1', b"\xff\xfe"],
+)
+def test_a_bad_line_is_set_apart_wherever_it_stands(wrong: bytes, at: int) -> None:
+    lines = [b'{"id": %d}' % n for n in range(6)]
+    lines.insert(at, wrong)
+    rows, bad = decoder("json")("a.jsonl", b"\n".join(lines), KNOWN)
+    assert rows.column("id").to_pylist() == list(range(6))
+    assert [(each.origin, each.content) for each in bad] == [("a.jsonl", wrong.decode(errors="replace"))]
+    assert bad[0].reason
+
+
+def test_a_json_file_of_bad_lines_only_has_no_rows() -> None:
+    rows, bad = decoder("json")("a", b"x\n\ny\n", KNOWN)
+    assert (rows.num_rows, len(bad)) == (0, 2)
+    assert decoder("json")("a", b" \n", KNOWN).rows.num_rows == 0
+
+
+def test_csv_has_known_types_and_empty_fields_are_null() -> None:
+    rows, bad = decoder("csv")("a.csv", b'id,day,note,x\n1,2026-01-02,"a\nb",7\n2,,,\n', KNOWN)
+    assert bad == ()
+    assert rows.select(["id", "note", "x"]).to_pylist() == [
+        {"id": 1, "note": "a\nb", "x": 7},
+        {"id": 2, "note": None, "x": None},
+    ]
+    assert rows.schema.field("day").type == pa.date32()
+
+
+def test_bad_rows_of_csv_are_set_apart() -> None:
+    content = b"id,day,note\n1,2026-01-02,a\n2,soon,b\n3,2026-01-03\nx,2026-01-03,c\n5,,d\n"
+    rows, bad = decoder("csv")("a.csv", content, KNOWN)
+    assert rows.column("id").to_pylist() == [1, 5]
+    assert rows.schema.field("day").type == pa.date32()
+    assert sorted(each.reason for each in bad) == ["2 fields, not 3", *["a value is not of its column's type"] * 2]
+
+
+def test_parquet_and_avro_are_read_whole() -> None:
+    data = pa.table({"id": [1, 2], "note": ["a", None]})
+    pq.write_table(data, sink := io.BytesIO())
+    assert decoder("parquet")("a", sink.getvalue(), None).rows.equals(data)
+    schema = {
+        "type": "record",
+        "name": "r",
+        "fields": [{"name": "id", "type": "long"}, {"name": "note", "type": ["null", "string"]}],
+    }
+    fastavro.writer(sink := io.BytesIO(), schema, data.to_pylist())
+    assert decoder("avro")("a", sink.getvalue(), None).rows.to_pylist() == data.to_pylist()
+
+
+@pytest.mark.parametrize("kind", ["parquet", "avro"])
+def test_a_damaged_file_is_one_bad_record(kind: str) -> None:
+    rows, bad = decoder(kind)("a", b"nonsense" * 9, None)
+    assert rows.num_rows == 0
+    assert "cannot be read" in bad[0].reason
+
+
+def test_formats_are_known_by_the_ends_of_names() -> None:
+    assert {kind: format_of(f"A{ends[0].upper()}") for kind, (_, ends) in FORMATS.items()} == {k: k for k in FORMATS}
+    assert format_of("a.txt") is None

@@ -1,0 +1,334 @@
+"""Each row once: over rounds, bounds, deaths and two processes at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.cli.__main__ import main
+from hoodie.errors import HoodieError, OptionError, TableNotFoundError
+from hoodie.ingestion.folders import LATE_MS
+from hoodie.ingestion.run import Plan, rounds, run_round
+from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round
+from hoodie.ingestion.sources import source_of
+from hoodie.model.enums import WriteOperation
+from hoodie.options.parse import parse_write_options
+from hoodie.storage.faults import Fault, FaultStorage, InjectedFault, Moment
+from hoodie.storage.memory import MemoryStorage
+from hoodie.write.create import create_at
+from tests.memory_tables import opened
+
+HUDI, HUDI_2 = "deltastreamer.checkpoint.key", "streamer.checkpoint.key.v2"
+
+
+@pytest.fixture
+def landing(tmp_path: Path) -> Path:
+    (tmp_path / "landing").mkdir()
+    return tmp_path / "landing"
+
+
+def put(folder: Path, name: str, *ids: int, at_s: int) -> None:
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_text("".join(json.dumps({"id": n}) + "\n" for n in ids))
+    os.utime(folder / name, (at_s, at_s))
+
+
+def target() -> str:
+    return f"memory://{secrets.token_hex(8)}"
+
+
+def ids(table: str | hoodie.HoodieTable) -> list[int]:
+    opened_table = hoodie.open_table(table) if isinstance(table, str) else table
+    return sorted(opened_table.scan(["id"]).to_arrow().column("id").to_pylist())
+
+
+def extra(table: str) -> dict[str, str]:
+    t = hoodie.open_table(table)
+    latest = t.timeline.latest_commit
+    assert latest is not None
+    return dict(t._context.active.read_commit(latest).extra)
+
+
+# -- files -------------------------------------------------------------------------------------------------------------
+
+
+def test_each_file_is_read_once_and_the_checkpoint_is_that_of_hudis_streamer(landing: Path) -> None:
+    t = target()
+    put(landing, "a.jsonl", 1, 2, at_s=1000)
+    (done,) = hoodie.ingest(landing, t, record_key="id", operation="insert").rounds
+    assert (done.number, done.rows, done.pieces, done.checkpoint) == (0, 2, 1, "1000000")
+    assert extra(t)[HUDI] == extra(t)[HUDI_2] == "1000000"
+    assert hoodie.ingest(landing, t).rounds == ()
+    put(landing, "b.jsonl", 3, at_s=1001)
+    assert hoodie.ingest(landing, t, operation="insert").rows == 1
+    assert ids(t) == [1, 2, 3]
+
+
+def test_files_that_come_late_or_at_the_same_moment_are_not_missed(landing: Path) -> None:
+    t = target()
+    put(landing, "b.jsonl", 1, at_s=100_000)
+    hoodie.ingest(landing, t, record_key="id", operation="insert")
+    put(landing, "a.jsonl", 2, at_s=100_000)
+    put(landing, "late.jsonl", 3, at_s=100_000 - LATE_MS // 1000 + 1)
+    put(landing, "old.jsonl", 4, at_s=100_000 - LATE_MS // 1000)
+    assert hoodie.ingest(landing, t, operation="insert").rows == 2
+    assert hoodie.ingest(landing, t, operation="insert").rows == 0
+    assert ids(t) == [1, 2, 3]
+
+
+def test_hidden_empty_and_other_files_are_left_alone(landing: Path) -> None:
+    for name in (".a.jsonl", "_SUCCESS", "_temporary/b.jsonl", "c.txt"):
+        put(landing, name, 1, at_s=1000)
+    put(landing, "empty.jsonl", at_s=1000)
+    put(landing, "below/d.jsonl", 7, at_s=1000)
+    t = target()
+    assert hoodie.ingest(landing, t, record_key="id").rounds[0].pieces == 1
+    assert ids(t) == [7]
+
+
+def test_bounds_cut_what_is_new_into_rounds_and_take_one_file_at_least(landing: Path) -> None:
+    for n in range(5):
+        put(landing, f"{n}.jsonl", n, at_s=1000)
+    t = target()
+    done = hoodie.ingest(landing, t, record_key="id", operation="insert", max_files=2)
+    assert [(each.pieces, each.waiting) for each in done.rounds] == [(2, 3), (2, 1), (1, 0)]
+    assert ids(t) == list(range(5))
+    again = hoodie.ingest(landing, target(), record_key="id", max_bytes=1)
+    assert [each.pieces for each in again.rounds] == [1] * 5
+
+
+def test_it_goes_on_where_apache_hudi_ended(landing: Path) -> None:
+    put(landing, "a.jsonl", 1, at_s=1000)
+    put(landing, "b.jsonl", 2, at_s=1001)
+    t = hoodie.create_table(target(), {"id": "int64"}, record_key="id")
+    writer = t._request_for(WriteOperation.UPSERT, None).write
+    theirs = {HUDI: "1000000"}
+    rows = pa.table({"id": [1]})
+    t.writer.write(
+        rows, rows.schema, WriteOperation.UPSERT, replace(writer, commit_entries=theirs), engine=t._context.engine
+    )
+    assert hoodie.ingest(landing, t).rows == 1
+
+
+def test_commits_of_others_in_between_do_not_matter(landing: Path) -> None:
+    put(landing, "a.jsonl", 1, at_s=1000)
+    t = hoodie.create_table(target(), {"id": "int64"}, record_key="id")
+    hoodie.ingest(landing, t)
+    t.upsert({"id": [9]})
+    t.delete([9])
+    assert hoodie.ingest(landing, t).rounds == ()
+
+
+def test_two_sources_of_one_table_have_checkpoints_of_their_own(landing: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    put(landing, "a.jsonl", 1, at_s=1000)
+    other.mkdir()
+    put(other, "b.jsonl", 2, at_s=10)
+    t = target()
+    hoodie.ingest(landing, t, record_key="id")
+    assert hoodie.ingest(other, t, name="other").rows == 1
+    assert hoodie.ingest(landing, t).rows == hoodie.ingest(other, t, name="other").rows == 0
+
+
+# -- another table -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_what_changed_in_another_table_is_taken_over(version: str) -> None:
+    options = {"hoodie.write.table.version": version}
+    source = hoodie.create_table(target(), {"id": "int64", "v": "int64"}, record_key="id", options=options)
+    t = target()
+    source.upsert({"id": [1, 2], "v": [1, 1]})
+    sql = "SELECT id, v * 10 AS v FROM source WHERE id <> 2"
+    assert hoodie.ingest(source, t, record_key="id", sql=sql).rows == 1
+    assert hoodie.ingest(source.uri, t, sql=sql).rounds == ()
+    source.upsert({"id": [1, 3], "v": [5, 5]})
+    assert hoodie.ingest(source.uri, t, sql=sql, format="hudi").rows == 2
+    rows = hoodie.open_table(t).scan().to_arrow().to_pylist()
+    assert sorted((row["id"], row["v"]) for row in rows) == [(1, 50), (3, 50)]
+
+
+def test_a_round_without_rows_moves_the_checkpoint() -> None:
+    source = hoodie.create_table(target(), {"id": "int64"}, record_key="id")
+    t = hoodie.create_table(target(), {"id": "int64"}, record_key="id")
+    source.upsert({"id": [1]})
+    (done,) = hoodie.ingest(source, t, sql="SELECT * FROM <SRC> WHERE false").rounds
+    assert (done.rows, bool(done.instant)) == (0, True)
+    assert hoodie.ingest(source, t, sql="SELECT * FROM <SRC> WHERE false").rounds == ()
+
+
+# -- records that do not fit -------------------------------------------------------------------------------------------
+
+
+def test_bad_records_are_counted_kept_and_said_and_the_rest_is_written(
+    landing: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(landing, "a.jsonl", 1, at_s=1000)
+    with (landing / "a.jsonl").open("a") as file:
+        file.write('nonsense\n{"id": null}\n{"id": 2}\n')
+    t = tmp_path / "t"
+    (done,) = hoodie.ingest(landing, t, record_key="id").rounds
+    assert (done.rows, done.bad) == (2, 2)
+    assert ids(str(t)) == [1, 2]
+    kept = [json.loads(line) for line in (t / str(done.quarantine)).read_text().splitlines()]
+    assert [(each["origin"], each["content"]) for each in kept] == [("a.jsonl", "nonsense"), ("rows", '{"id": null}')]
+    assert "2 records of the folder" in caplog.text
+    assert json.loads(extra(str(t))["hoodie.python.ingest"])["ingest"]["bad"] == 2
+    assert hoodie.open_table(t).doctor().findings == ()
+
+
+def test_where_bad_records_are_errors_nothing_of_the_round_is_written(landing: Path) -> None:
+    (landing / "a.csv").write_text("id,v\n1,2\n3\n")
+    t = hoodie.create_table(target(), {"id": "int64", "v": "int64"}, record_key="id")
+    with pytest.raises(OptionError, match=r"has 1 record that cannot be rows .* a\.csv: 1 fields, not 2: '3'"):
+        hoodie.ingest(landing, t, quarantine=False)
+    assert ids(t) == []
+    assert hoodie.ingest(landing, t).rows == 1
+
+
+def test_a_dry_run_writes_nothing_and_makes_nothing(landing: Path, tmp_path: Path) -> None:
+    put(landing, "a.jsonl", 1, at_s=1000)
+    (done,) = hoodie.ingest(landing, tmp_path / "t", record_key="id", dry_run=True).rounds
+    assert (done.rows, done.instant, done.dry_run) == (1, None, True)
+    assert not (tmp_path / "t").exists()
+
+
+# -- deaths and rivals -------------------------------------------------------------------------------------------------
+
+
+class Numbers:
+    """A source of the numbers that have come so far, a few in each round; one of them cannot be a row."""
+
+    def __init__(self, come: int) -> None:
+        self.come = come
+
+    def next(self, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
+        begin = 0 if after is None else int(after.text)
+        end = min(begin + 3, self.come)
+        if end <= begin:
+            return None
+        bad = [BadRecord("here", "wrong", str(begin))]
+        return Round(pa.table({"id": list(range(begin, end))}), Checkpoint(str(end)), bad, pieces=1)
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_whatever_dies_at_any_call_of_the_storage_each_row_is_there_once(moment: Moment) -> None:
+    plan = Plan(Numbers(9), operation=WriteOperation.INSERT)
+    start = MemoryStorage()
+    named = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+    create_at(start, parse_write_options(named).to_create(), schema=pa.schema([("id", pa.int64())]))
+    run_round(opened(start), plan)
+    traced = FaultStorage(start.copy())
+    run_round(opened(traced), plan)
+    assert len(traced.trace) > 5
+    for call in traced.trace:
+        storage = start.copy()
+        with pytest.raises(InjectedFault):
+            run_round(opened(FaultStorage(storage, [Fault(call.n, moment)])), plan)
+        table = opened(storage.copy())  # the locks of the dead are not copied
+        while run_round(table, plan) is not None:
+            pass
+        assert ids(table) == list(range(9)), call
+
+
+def test_two_processes_that_take_the_same_round_write_it_once() -> None:
+    t = hoodie.create_table(target(), {"id": "int64"}, record_key="id")
+
+    class Overtaken(Numbers):
+        def next(self, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
+            found = super().next(after, bounds, known)
+            if after is None:
+                rival = run_round(hoodie.open_table(t.uri), Plan(Numbers(3), operation=WriteOperation.INSERT))
+                assert rival is not None
+                assert rival.instant is not None
+            return found
+
+    mine = run_round(t, Plan(Overtaken(5), operation=WriteOperation.INSERT))
+    assert mine is not None
+    assert mine.instant is None
+    while run_round(t, Plan(Numbers(5), operation=WriteOperation.INSERT)) is not None:
+        pass
+    assert ids(t) == list(range(5))
+
+
+def test_a_continuous_run_looks_again_after_a_pause_and_at_once_where_something_waits() -> None:
+    t = hoodie.create_table(target(), {"id": "int64"}, record_key="id")
+    source = Numbers(3)
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        source.come += 3
+        if len(pauses) == 3:
+            raise KeyboardInterrupt
+
+    seen: list[int] = []
+    with suppress(KeyboardInterrupt):
+        for done in rounds(t, Plan(source), continuous=True, interval_s=7.0, sleep=sleep):
+            seen.append(done.rows)
+    assert (seen, pauses) == ([3, 3, 3], [7.0] * 3)
+
+
+# -- what a user says --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"format": "orc"}, "format='orc' is not one of json, csv, parquet, avro, hudi"),
+        ({"operation": "insert_overwrite"}, "is not one of UPSERT, INSERT"),
+        ({"max_files": 0}, "max_files=0"),
+        ({"name": "../x"}, "is no name of a source"),
+        ({"sql": "SELEC 1"}, "syntax error"),
+    ],
+)
+def test_what_makes_no_sense_is_named(landing: Path, given: dict[str, Any], match: str) -> None:
+    put(landing, "a.jsonl", 1, at_s=1000)
+    t = hoodie.create_table(target(), {"id": "int64"}, record_key="id")
+    with pytest.raises(HoodieError, match=match):
+        hoodie.ingest(landing, t, **given)
+
+
+def test_without_a_table_and_a_key_the_table_is_named(landing: Path) -> None:
+    with pytest.raises(TableNotFoundError):
+        hoodie.ingest(landing, target())
+
+
+def test_a_checkpoint_of_another_kind_of_source_is_said(landing: Path) -> None:
+    t = hoodie.create_table(target(), {"id": "int64"}, record_key="id")
+    run_round(t, Plan(_Odd(3)))
+    put(landing, "a.jsonl", 1, at_s=1000)
+    with pytest.raises(OptionError, match=r"another source .* under the same name; give name="):
+        hoodie.ingest(landing, t)
+
+
+class _Odd(Numbers):
+    def next(self, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
+        found = super().next(None, bounds, known)
+        assert found is not None
+        return Round(found.rows, Checkpoint("topic,0:3"))
+
+
+def test_the_command_prints_each_round(landing: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for n in range(2):
+        put(landing, f"{n}.jsonl", n, at_s=1000)
+    command = ["ingest", str(landing), str(tmp_path / "t"), "--key", "id", "--max-files", "1"]
+    assert main(command) == 0
+    assert [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()] == ["round 0", "round 1"]
+    assert main(command) == 0
+    assert capsys.readouterr().out == "nothing new\n"
+    assert ids(str(tmp_path / "t")) == [0, 1]
+
+
+def test_a_source_of_the_users_own_is_taken_as_it_is() -> None:
+    source = Numbers(3)
+    assert source_of(source, None, None) is source
