@@ -63,8 +63,8 @@ class Layout(ABC):
     """The properties have a merge mode, which goes before a payload class; else a strategy id says it."""
     states_payload: bool
     """The properties have a payload class, and what it means; else a partial update mode says it."""
-    bounds_version: str
-    """Of the indexes of bounds in a new metadata table."""
+    index_version: str
+    """Of indexes of bounds and of values in a new metadata table."""
     old_null: str = ""
     """What its writers put into a partition path where a row has no value; empty: what writers of later versions put there, too."""
 
@@ -259,7 +259,7 @@ V6: Layout = InstantLayout(
     history=Folder("hoodie.archivelog.folder", "archived"),
     states_merge_mode=False,
     states_payload=True,
-    bounds_version="V1",
+    index_version="V1",
 )
 V8: Layout = CompletionLayout(
     TableVersion.V8,
@@ -271,9 +271,9 @@ V8: Layout = CompletionLayout(
     history=Folder("hoodie.timeline.history.path", "history"),
     states_merge_mode=True,
     states_payload=True,
-    bounds_version="V1",
+    index_version="V1",
 )
-V9: Layout = replace(V8, version=TableVersion.V9, states_payload=False, bounds_version="V2")
+V9: Layout = replace(V8, version=TableVersion.V9, states_payload=False, index_version="V2")
 V5: Layout = replace(V6, version=TableVersion.V5, is_written=False)
 """As version 6, but that a compaction's plan stands in `.hoodie/.aux`, too, and the metadata table holds other bytes."""
 V4: Layout = replace(V5, version=TableVersion.V4, old_null="default")

@@ -82,8 +82,10 @@ class Indexes(OpenTable):
 
         Args:
             name: a partition of the metadata table: "files", "column_stats", "bloom_filters", "record_index", or for tables of
-                version 8 or 9 "partition_stats". The name of an index outside of the table, such as "HBASE", means `rebuild_index`.
-            options: of the index, such as `hoodie.metadata.index.column.stats.column.list`.
+                version 8 or 9 "partition_stats" and "secondary_index_…", which needs "record_index". The name of an index outside
+                of the table, such as "HBASE", means `rebuild_index`.
+            options: of the index, such as `hoodie.metadata.index.column.stats.column.list`; `hoodie.metadata.index.secondary.column`
+                is the column of a secondary index, unless its name is that of the column.
 
         Returns:
             The instant of the action `indexing`; None where the index is there already, and for "files", which has none.
@@ -92,11 +94,12 @@ class Indexes(OpenTable):
             OptionError: there is no such index, or the options say that it is dropped.
             CommitConflictError: another process builds it, or cleans, rollbacks or, for the first index, writes were at work all the
                 time (`hoodie.metadata.index.check.timeout.seconds`).
-            UnsupportedTableError: a key stands in several file groups, so that there is no record index; or the table's version has
-                a metadata table that this release does not write.
+            UnsupportedTableError: a key stands in several file groups, so that there is no record index; the column's type has no
+                secondary index; or the table's version has a metadata table that this release does not write.
 
         Example:
             >>> table.build_index("record_index")
+            >>> table.build_index("secondary_index_by_city", {"hoodie.metadata.index.secondary.column": "city"})
         """
         at_work = self._at_work(options)
         if name in OUTSIDE_INDEXES:
@@ -107,7 +110,8 @@ class Indexes(OpenTable):
 
     @changes_table
     def drop_index(self, name: str) -> bool:
-        """Drop a partition of the metadata table, or with "files" all of it. Writes whose options ask for it build it again.
+        """Drop a partition of the metadata table, or with "files" all of it. "record_index" takes the secondary indexes along. Writes
+        whose options ask for it build it again.
 
         A plan of Apache Hudi to build it goes, too.
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from hoodie.errors import CorruptFileError, UnsupportedTableError
+from hoodie.errors import UnsupportedTableError
 from hoodie.hfile.arrays import BINARY
 from hoodie.metadata.bounds import Bounds
 from hoodie.metadata.file_ranges import FileRanges
+from hoodie.metadata.index_definitions import IndexDefinition, define, place_of_definitions, read_definition
 from hoodie.metadata.keys import COLUMN_STATS, PARTITION_STATS, stats_keys
 from hoodie.metadata.merging import merged
 from hoodie.metadata.partition import Scope, Shard, TableFiles, shards_of
@@ -23,14 +24,11 @@ from hoodie.metadata.stored_bounds import Ranges, record_of, removed_record, sto
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.change import Change
 from hoodie.model.meta_fields import COMMIT_TIME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from hoodie.model.names import HOODIE, folder_of, join, name_of
+from hoodie.model.names import folder_of, join, name_of
 from hoodie.options.view import ViewOptions
-from hoodie.storage.base import Storage
 from hoodie.view.context import TableContext
 from hoodie.view.schema import stated_schema, table_schema
 
-INDEX_DEFINITIONS = "hoodie.table.index.defs.path"
-_DEFINITIONS = join(HOODIE, ".index_defs/index.json")
 _GROUPS = 2
 _MOST_COLUMNS = 32
 _ALWAYS = (COMMIT_TIME, PARTITION_PATH, RECORD_KEY)
@@ -66,7 +64,7 @@ class ColumnStatsPartition:
         return _GROUPS, _first_shards(ranges, *_records(ranges, files))
 
     def properties(self, scope: Scope) -> Mapping[str, str]:
-        return {INDEX_DEFINITIONS: scope.properties.get(INDEX_DEFINITIONS) or _DEFINITIONS}
+        return place_of_definitions(scope.properties)
 
     def merged(self, scope: Scope, metadata: MetadataTable, number: int) -> Shard:
         return merged(metadata.layers_of(COLUMN_STATS, number), scope.schema, number, stats_flags)
@@ -148,10 +146,10 @@ def ranges_for(scope: Scope, change: Change | None = None) -> FileRanges:
     schema = before if stated is None else stated
     if schema is None:
         raise UnsupportedTableError("the table has no columns yet")
-    defined = _definitions(context.storage, scope.properties)
-    own = defined.get(COLUMN_STATS) or defined.get(PARTITION_STATS) or {}
-    typed = (own.get("version") or ("V1" if own else context.config.layout.bounds_version)) == _TYPED
-    chosen, columns = _chosen(scope, schema, typed=typed), tuple(map(str, own.get("sourceFields") or ()))
+    defined = partial(read_definition, context.storage, scope.properties)
+    own = defined(COLUMN_STATS) or defined(PARTITION_STATS)
+    typed = (context.config.layout.index_version if own is None else own.version or "V1") == _TYPED
+    chosen, columns = _chosen(scope, schema, typed=typed), () if own is None else own.columns
     has_more = before is not None and _has_grown(columns, _chosen(scope, before, typed=typed), chosen)
     return FileRanges(scope, chosen if has_more or not columns else columns, schema, typed, has_more)
 
@@ -176,39 +174,9 @@ def _chosen(scope: Scope, schema: pa.Schema, *, typed: bool) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*always, *(listed or first[:_MOST_COLUMNS]))))
 
 
-def _definitions(storage: Storage, properties: Mapping[str, str]) -> dict[str, Any]:
-    path = properties.get(INDEX_DEFINITIONS)
-    if not path:
-        return {}
-    try:
-        return dict(json.loads(storage.read(path)).get("indexDefinitions") or {})
-    except FileNotFoundError:
-        return {}
-    except (ValueError, AttributeError, TypeError) as exc:
-        raise CorruptFileError(f"{path} of table {storage.uri} has no definitions of indexes: {exc}") from exc
-
-
-def forget_definition(storage: Storage, properties: Mapping[str, str], name: str) -> None:
-    """Of an index that is dropped: the next one of that name may have other columns."""
-    found = _definitions(storage, properties)
-    if found.pop(name, None) is not None:
-        _write_definitions(storage, properties, found)
-
-
-def _write_definitions(storage: Storage, properties: Mapping[str, str], found: Mapping[str, Any]) -> None:
-    path = properties.get(INDEX_DEFINITIONS) or _DEFINITIONS
-    storage.replace(path, json.dumps({"indexDefinitions": found}, indent=2).encode())
-
-
 def _define(ranges: FileRanges) -> None:
-    """Write down which columns there are: without it Apache Hudi 1.x does not use the index."""
-    definition = {
-        "indexName": COLUMN_STATS,
-        "indexType": COLUMN_STATS,
-        "indexFunction": COLUMN_STATS,
-        "sourceFields": list(ranges.columns),
-        "indexOptions": {},
-        "version": _TYPED if ranges.typed else "V1",
-    }
-    storage, properties = ranges.scope.context.storage, ranges.scope.properties
-    _write_definitions(storage, properties, {**_definitions(storage, properties), COLUMN_STATS: definition})
+    """Write down which columns there are."""
+    definition = IndexDefinition(
+        COLUMN_STATS, COLUMN_STATS, COLUMN_STATS, tuple(ranges.columns), _TYPED if ranges.typed else "V1"
+    )
+    define(ranges.scope.context.storage, ranges.scope.properties, definition)

@@ -7,10 +7,11 @@ from collections.abc import Collection
 from hoodie.metadata.bloom_filters import BloomFiltersPartition
 from hoodie.metadata.column_stats import ColumnStatsPartition
 from hoodie.metadata.files import FilesPartition
-from hoodie.metadata.keys import COLUMN_STATS, FILES, PARTITION_STATS
+from hoodie.metadata.keys import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX
 from hoodie.metadata.keys_partition import KeysPartition
 from hoodie.metadata.partition import KeptPartition, PartitionError
 from hoodie.metadata.partition_stats import PartitionStatsPartition
+from hoodie.metadata.secondary_index import SecondaryPartition
 from hoodie.options.view import ViewOptions
 
 KEPT: tuple[KeptPartition, ...] = (
@@ -24,22 +25,57 @@ KEPT: tuple[KeptPartition, ...] = (
 
 def kept_of(names: Collection[str], options: ViewOptions) -> tuple[KeptPartition, ...]:
     """Of the partitions that a metadata table has, those that stay and are kept up; none without `files`, which tells all files."""
-    kept = tuple(each for each in KEPT if each.name in names and each.is_wanted(options) is not False)
-    return kept if kept and kept[0].name == FILES else ()
+    there = (each for name in _in_order(names) if (each := partition_of(name)) is not None)
+    kept = tuple(each for each in there if each.is_wanted(options) is not False)
+    if not kept or kept[0].name != FILES:
+        return ()
+    lacks_keys = all(each.name != RECORD_INDEX for each in kept)
+    return tuple(each for each in kept if not (lacks_keys and each.name.startswith(SECONDARY_INDEX)))
+
+
+def partition_of(name: str) -> KeptPartition | None:
+    """That of this name; None where our writers keep none of its kind up."""
+    if name.startswith(SECONDARY_INDEX):
+        return SecondaryPartition(name)
+    return next((each for each in KEPT if each.name == name), None)
 
 
 def without(kept: Collection[KeptPartition], fault: BaseException) -> tuple[KeptPartition, ...]:
-    """What is left when one cannot be kept up, and bounds of partitions not without those of files; none where that concerns all."""
+    """What is left when one cannot be kept up, and what goes with it; none where that concerns all."""
     failed = fault.partition if isinstance(fault, PartitionError) else FILES
-    gone = {failed, PARTITION_STATS} if failed == COLUMN_STATS else {failed}
+    gone = {failed, *dependents(failed, [each.name for each in kept])}
     return () if failed == FILES else tuple(each for each in kept if each.name not in gone)
+
+
+def dependents(name: str, names: Collection[str]) -> tuple[str, ...]:
+    """Those of these partitions that are nothing without this one: bounds of partitions are made of those of files, and values lead to
+    record keys.
+    """
+    if name == RECORD_INDEX:
+        return tuple(each for each in names if each.startswith(SECONDARY_INDEX))
+    return tuple(each for each in names if each == PARTITION_STATS) if name == COLUMN_STATS else ()
 
 
 def missing_of(names: Collection[str], options: ViewOptions) -> tuple[KeptPartition, ...]:
     """Those that are to be built beside `files`."""
-    return tuple(each for each in KEPT[1:] if each.name not in names and each.is_wanted(options))
+    wanted = [each for each in KEPT[1:] if each.is_wanted(options)]
+    secondary = options.secondary_index
+    if options.record_index.is_on and secondary.is_on is not False and secondary.column:
+        wanted.append(secondary_of(secondary.name or secondary.column, secondary.column))
+    return tuple(each for each in wanted if each.name not in names)
+
+
+def secondary_of(name: str, column: str | None) -> SecondaryPartition:
+    """A secondary index that is to be built; `name` as its user gave it, or as the partition has it."""
+    return SecondaryPartition(SECONDARY_INDEX + name.removeprefix(SECONDARY_INDEX), column)
 
 
 def is_wanted(options: ViewOptions) -> bool:
     """Whether a metadata table is built where there is none."""
     return options.metadata is not False and any(each.is_wanted(options) for each in KEPT)
+
+
+def _in_order(names: Collection[str]) -> list[str]:
+    """As they are built: each behind those that it needs."""
+    fixed = [each.name for each in KEPT]
+    return [*(name for name in fixed if name in names), *sorted(name for name in names if name not in fixed)]

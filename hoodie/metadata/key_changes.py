@@ -7,7 +7,7 @@ and a clustering only places keys. A file that has neither new keys nor deletes,
 
 from __future__ import annotations
 
-from collections.abc import Hashable, MutableMapping, Sequence
+from collections.abc import Hashable, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,13 +20,14 @@ from hoodie.filegroup.slice_reader import log_records, merge_columns, read_slice
 from hoodie.keygen.unstored import unstored_of
 from hoodie.metadata.record_index import KeyChanges, Placed
 from hoodie.model.change import Change
+from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import MergeMode, WriteOperation
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import InstantTime, VisibleInstants
 from hoodie.model.meta_fields import RECORD_KEY, with_meta_fields
 from hoodie.model.names import name_of, parse_base_file, parse_log_file
 from hoodie.model.once import once
-from hoodie.model.payloads import WriteStat
+from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.model.plans import ReadContext
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.schema import stated_schema
@@ -51,7 +52,7 @@ def stored_keys(context: TableContext, snapshot: Snapshot, known: MutableMapping
 def keys_of_slices(context: TableContext, snapshot: Snapshot, slices: Sequence[FileSlice]) -> Sequence[Any]:
     """The keys of the rows that live in each of these file slices."""
     schema = pa.schema([]) if snapshot.schema is None else snapshot.schema
-    reader = _Reader(context, schema, snapshot.timeline.visible())
+    reader = SliceReader(context, schema, snapshot.timeline.visible())
     return context.storage.each(reader.keys_of, slices)
 
 
@@ -62,19 +63,41 @@ def key_changes(context: TableContext, change: Change) -> KeyChanges:
         CorruptFileError, MissingFileError, UnsupportedTableError: a file cannot be read.
     """
     commit = change.commit
-    if commit is None or commit.operation in _SAME_ROWS or commit.compacted:
+    if commit is None or changes_no_keys(commit):
         return KeyChanges()
-    stats = [stat for stat in commit.stats() if stat.path]
-    stats_of: dict[FileGroupId, list[WriteStat]] = {}
-    for stat in stats:
-        stats_of.setdefault(FileGroupId(stat.partition_path, stat.file_id), []).append(stat)
     work = _Work(context, change)
-    found = context.storage.each(lambda each: work.of_group(*each), list(stats_of.items()))
+    found = context.storage.each(lambda each: work.of_group(*each), list(groups_of(commit).items()))
     placed = [each for parts, _ in found for each in parts]
     removed = [keys for _, parts in found for keys in parts]
     if change.replaced and commit.operation is not WriteOperation.CLUSTER:
         removed += work.replaced()
     return KeyChanges(placed, removed)
+
+
+def changes_no_keys(commit: CommitMetadata) -> bool:
+    """Whether file groups have the same rows as before."""
+    return commit.operation in _SAME_ROWS or commit.compacted
+
+
+def groups_of(commit: CommitMetadata) -> Mapping[FileGroupId, Sequence[WriteStat]]:
+    """What it wrote, by file group."""
+    found: dict[FileGroupId, list[WriteStat]] = {}
+    for stat in commit.stats():
+        if stat.path:
+            found.setdefault(FileGroupId(stat.partition_path, stat.file_id), []).append(stat)
+    return found
+
+
+def after_change(
+    group: FileGroupId, stats: Sequence[WriteStat], time: InstantTime, before: FileSlice | None
+) -> FileSlice:
+    """The newest slice of a file group once this instant is completed, which wrote these files."""
+    bases = [stat for stat in stats if stat.log_version is None]
+    if bases:
+        base = _base_of(group, bases[-1], time)
+        return FileSlice(group, base.instant, base, ())
+    logs = tuple(_log_of(group, stat) for stat in stats)
+    return FileSlice(group, logs[0].base_instant, None, logs) if before is None else _with_logs(before, logs)
 
 
 Parts = tuple[Sequence[Placed], Sequence[Any]]
@@ -105,10 +128,8 @@ class _Work:
         is_new = stat.prev_commit is None
         if not is_new and not stat.num_inserts and not stat.num_deletes:
             return (), ()
-        parsed = parse_base_file(name_of(stat.path))
-        instant = self._time if parsed is None else parsed.instant
-        base = BaseFile(group.partition_path, group.file_id, instant, name_of(stat.path), stat.file_size_bytes)
-        keys = self._reader.keys_of(FileSlice(group, instant, base, ()))
+        base = _base_of(group, stat, self._time)
+        keys = self._reader.keys_of(FileSlice(group, base.instant, base, ()))
         if is_new:
             return [self._placed(group, keys)], ()
         before = self._snapshot.view.slice_of(group)
@@ -141,7 +162,7 @@ class _Work:
         asked = pc.unique(pa.concat_arrays(unclear))
         if not len(asked):
             return [self._placed(group, back)], [gone]
-        whole = mine if before is None else before._replace(logs=(*before.logs, *logs))
+        whole = mine if before is None else _with_logs(before, logs)
         lives = pc.is_in(asked, value_set=self._reader.keys_of(whole))
         return [self._placed(group, asked.filter(lives))], [gone, asked.filter(pc.invert(lives))]
 
@@ -158,29 +179,41 @@ class _Work:
         return self._context.on_storage().snapshot()
 
     @once
-    def _reader(self) -> _Reader:
+    def _reader(self) -> SliceReader:
         commit = self._change.commit
         schema = None if commit is None else stated_schema(self._change.instant, commit)
         schema = self._snapshot.schema if schema is None else schema
-        visible = self._context.active.load().visible()
-        visible = replace(visible, completed=visible.completed | {self._time}, pending=visible.pending - {self._time})
-        return _Reader(self._context, pa.schema([]) if schema is None else schema, visible)
+        return SliceReader(
+            self._context, pa.schema([]) if schema is None else schema, visible_with(self._context, self._time)
+        )
 
 
-class _Reader:
-    """Keys of file slices."""
+class SliceReader:
+    """Rows of file slices."""
 
-    def __init__(self, context: TableContext, schema: pa.Schema, visible: VisibleInstants) -> None:
+    def __init__(
+        self,
+        context: TableContext,
+        schema: pa.Schema,
+        visible: VisibleInstants,
+        history: ColumnHistory | None = None,
+    ) -> None:
         self._storage = context.storage
         unstored = unstored_of(context.config, schema)
         self._reading = ReadContext(
-            context.config.name, with_meta_fields(schema), context.rule, visible, unstored=unstored
+            context.config.name, with_meta_fields(schema), context.rule, visible, history=history, unstored=unstored
+        )
+
+    def rows_of(self, file_slice: FileSlice, columns: pa.Schema) -> pa.Table:
+        """Of the rows that live."""
+        batches = list(read_slice(self._storage, self._reading, file_slice, columns))
+        return pa.table(
+            {each.name: pa.chunked_array([batch[each.name] for batch in batches], each.type) for each in columns}
         )
 
     def keys_of(self, file_slice: FileSlice) -> Any:
         """Of the rows that live."""
-        batches = read_slice(self._storage, self._reading, file_slice, _KEY)
-        return pa.chunked_array([batch.column(0) for batch in batches], pa.string()).combine_chunks()
+        return self.rows_of(file_slice, _KEY).column(0).combine_chunks()
 
     def logged(self, file_slice: FileSlice) -> LogRecords:
         """What its logs say, one entry a key."""
@@ -189,10 +222,26 @@ class _Reader:
         )
 
 
+def visible_with(context: TableContext, time: InstantTime) -> VisibleInstants:
+    """What a reader sees when this instant is completed."""
+    visible = context.active.load().visible()
+    return replace(visible, completed=visible.completed | {time}, pending=visible.pending - {time})
+
+
 def _without(keys: Any, others: Any) -> Any:
     if len(keys) == len(others) and keys.equals(others):
         return keys.slice(0, 0)
     return keys.filter(pc.invert(pc.is_in(keys, value_set=others)))
+
+
+def _base_of(group: FileGroupId, stat: WriteStat, time: InstantTime) -> BaseFile:
+    parsed = parse_base_file(name_of(stat.path))
+    instant = time if parsed is None else parsed.instant
+    return BaseFile(group.partition_path, group.file_id, instant, name_of(stat.path), stat.file_size_bytes)
+
+
+def _with_logs(before: FileSlice, logs: Sequence[LogFile]) -> FileSlice:
+    return before._replace(logs=(*before.logs, *logs))
 
 
 def _log_of(group: FileGroupId, stat: WriteStat) -> LogFile:

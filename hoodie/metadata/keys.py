@@ -7,6 +7,7 @@
 | partition_stats | `partition-stats-NNNN-0` | hash of the column, of the partition path                |
 | bloom_filters  | `bloom-filters-NNNN-0` | hash of the partition path, of the file's name              |
 | record_index   | `record-index-NNNN-0` | a record key                                                 |
+| secondary_index_X | `secondary-index-X-NNNN-0` | a value of its column and a record key, as `secondary_keys.py` has it |
 
 Hashes stand as base64: xxHash64 of a column and of a partition path, MD5 of a file's name. The path of a table without
 partitions is `.`. A key lies in the file group that its Java hash code chooses.
@@ -34,6 +35,8 @@ COLUMN_STATS = "column_stats"
 BLOOM_FILTERS = "bloom_filters"
 RECORD_INDEX = "record_index"
 PARTITION_STATS = "partition_stats"
+SECONDARY_INDEX = "secondary_index_"
+"""In front of the name that a user gave to an index of a column's values."""
 PARTITIONS = (FILES, COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX)
 """Those that version 6 has, and that are read."""
 ALL_PARTITIONS = "__all_partitions__"
@@ -83,13 +86,17 @@ def group_numbers(keys: pa.Array[Any], count: int) -> npt.NDArray[np.int64]:
 
 def group_number(file_id: str, partition: str) -> int | None:
     """The number in the file id of a partition's file group; None where it is not of the form that version 6 has."""
-    found = re.fullmatch(rf"{_FILE_ID[partition]}-([0-9]{{4,9}})(-0)?", file_id)
+    found = re.fullmatch(rf"{re.escape(_file_id(partition))}-([0-9]{{4,9}})(-0)?", file_id)
     return int(found[1]) if found else None
 
 
 def file_id_of(partition: str, number: int) -> str:
     """The file id of a partition's file group."""
-    return f"{_FILE_ID[partition]}-{number:04d}-0"
+    return f"{_file_id(partition)}-{number:04d}-0"
+
+
+def _file_id(partition: str) -> str:
+    return _FILE_ID.get(partition) or partition.replace("_", "-")
 
 
 def _file_keys(paths: Sequence[str]) -> list[str]:

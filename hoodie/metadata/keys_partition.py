@@ -12,10 +12,11 @@ import pyarrow as pa
 import pyarrow.compute
 
 from hoodie.errors import UnsupportedTableError
+from hoodie.metadata.index_definitions import IndexDefinition, define, place_of_definitions
 from hoodie.metadata.key_changes import key_changes, stored_keys
 from hoodie.metadata.keys import RECORD_INDEX
-from hoodie.metadata.partition import ListingNeededError, Scope, Shard, TableFiles
-from hoodie.metadata.record_index import KeyChanges, group_count, key_shards, merged_records
+from hoodie.metadata.partition import Scope, Shard, TableFiles, require_in_logs
+from hoodie.metadata.record_index import KeyChanges, groups_for, key_shards, merged_records
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.change import Change
 from hoodie.model.enums import WriteOperation
@@ -29,6 +30,8 @@ from hoodie.view.context import TableContext
 pc: Any = pyarrow.compute
 _TWICE: Kind[bool] = Kind("tables in which a key stands twice")
 _BYTES = 64
+_DEFINITION = IndexDefinition(RECORD_INDEX, RECORD_INDEX, "", (), "V1", {"isPartitioned": "false"})
+"""Else Apache Hudi goes by that of an index by partitions, which was there before."""
 _ONE_PLACE = "a key stands in several file groups, and a record index has one place for each"
 
 
@@ -45,10 +48,7 @@ class KeysPartition:
 
     def changed(self, scope: Scope, metadata: MetadataTable, change: Change) -> Iterable[Shard]:
         pieces = metadata.slices_of(self.name)
-        merged = max((each.base_instant for each in pieces if each.base is not None), default="")
-        # An index that was built since has no delta commit of what is taken back.
-        if any(time <= merged for time, _ in change.undone if time in metadata.opened.own.completed_times):
-            raise ListingNeededError("places of keys that a rollback takes back were compacted")
+        require_in_logs(metadata, pieces, change)
         changes = key_changes(scope.context, change)
         _require_one_place(scope.context, metadata, change, changes)
         shards = list(key_shards(changes, len(pieces), scope.schema, _zone(scope)))
@@ -60,18 +60,11 @@ class KeysPartition:
         if context.cache.find(_TWICE, context.storage.identity):
             raise UnsupportedTableError(_ONE_PLACE)
         keys = stored_keys(context, context.on_storage().snapshot(), scope.known)
-        count, options = sum(len(each.keys) for each in keys.placed), context.view_options.record_index
-        groups = group_count(
-            count,
-            least=options.least_groups,
-            most=options.most_groups,
-            growth=options.growth,
-            group_bytes=options.group_bytes,
-        )
+        groups = groups_for(context.view_options.record_index, sum(len(each.keys) for each in keys.placed))
         return groups, _first_shards(scope, keys, groups)
 
     def properties(self, scope: Scope) -> Mapping[str, str]:
-        return {}
+        return place_of_definitions(scope.properties) if scope.context.config.layout.by_completion else {}
 
     def merged(self, scope: Scope, metadata: MetadataTable, number: int) -> Shard:
         return Shard(number, *merged_records(metadata.layers_of(self.name, number), scope.schema))
@@ -80,6 +73,8 @@ class KeysPartition:
 def _first_shards(scope: Scope, keys: KeyChanges, groups: int) -> Iterator[Shard]:
     shards = list(key_shards(keys, groups, scope.schema, _zone(scope)))
     _require_each_once(scope.context, keys, shards)
+    if scope.context.config.layout.by_completion:
+        define(scope.context.storage, scope.properties, _DEFINITION)
     yield from shards
 
 

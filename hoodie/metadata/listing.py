@@ -10,8 +10,11 @@ from itertools import compress
 
 import pyarrow as pa
 
+from hoodie.errors import HoodieError
 from hoodie.metadata.bounds import value_ranges
 from hoodie.metadata.keys import COLUMN_STATS, FILES, RECORD_INDEX
+from hoodie.metadata.secondary_index import index_of, keys_with
+from hoodie.metadata.secondary_keys import is_exact, value_texts
 from hoodie.metadata.table import MetadataTable, finished_partitions
 from hoodie.model.commands import doctor_of
 from hoodie.model.files import FileGroupId
@@ -132,12 +135,14 @@ class MetadataFiles:
             return None
         return {name: value_ranges(each) for name, each in found.items()}
 
-    def groups_of(self, timeline: Timeline, keys: pa.Array) -> Collection[FileGroupId] | None:
+    def groups_of(self, timeline: Timeline, keys: pa.Array, *, stored: bool = False) -> Collection[FileGroupId] | None:
         if self.is_wrong or RECORD_INDEX not in finished_partitions(self._config.raw):
             return None
         found = self._at(timeline).locations(keys)
         if found is None:
             self._complain(RECORD_INDEX)
+            return None
+        if stored and found["file_id"].null_count:
             return None
         pairs = (
             found.select(["partition_path", "file_id"])
@@ -146,6 +151,23 @@ class MetadataFiles:
             .aggregate([])
         )
         return {FileGroupId(*pair) for pair in zip(*pairs.to_pydict().values(), strict=True)}
+
+    def keys_with(self, timeline: Timeline, column: str, values: pa.Array, most: int) -> pa.Array | None:
+        properties = self._config.raw
+        if self.is_wrong or not is_exact(values.type) or RECORD_INDEX not in finished_partitions(properties):
+            return None
+        try:
+            found = index_of(self._storage, properties, column)
+        except HoodieError:
+            return None
+        if found is None:
+            return None
+        name, index = found
+        table = self._at(timeline)
+        keys: pa.Array | None = keys_with(table, name, index, value_texts(values, column), most)
+        if name in table.reasons:
+            self._complain(name)
+        return keys
 
     def distrust(self) -> None:
         log.warning(
@@ -174,7 +196,7 @@ class MetadataFiles:
         log.warning(
             "the metadata table of %s is not used for %s: %s; %s",
             self._storage.uri,
-            _INSTEAD[partition],
+            _INSTEAD.get(partition, "rows with a value, which are sought in the files"),
             self._opened[1].reasons.get(partition, "it gave no answer"),
             doctor_of(self._storage.uri),
         )

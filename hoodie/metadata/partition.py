@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
@@ -16,6 +16,7 @@ from hoodie.hfile.arrays import BINARY
 from hoodie.metadata.keys import group_numbers
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.change import Change
+from hoodie.model.files import FileSlice
 from hoodie.options.view import ViewOptions
 from hoodie.view.context import TableContext
 
@@ -103,6 +104,14 @@ class KeptPartition(Protocol):
             UnsupportedTableError: its records do not fit into one file.
         """
         ...
+
+
+def require_in_logs(metadata: MetadataTable, pieces: Sequence[FileSlice], change: Change) -> None:
+    """Raises ListingNeededError where these file slices have merged what an instant takes back."""
+    merged = max((each.base_instant for each in pieces if each.base is not None), default="")
+    # An index that was built since has no delta commit of what is taken back.
+    if any(time <= merged for time, _ in change.undone if time in metadata.opened.own.completed_times):
+        raise ListingNeededError("what a rollback takes back was compacted")
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from hoodie.format.avro_codec import decode_records, positions_behind
 from hoodie.format.avro_record import read_record
 from hoodie.format.avro_schema import AvroType, parse_schema, resolve_record
 from hoodie.format.avro_wire import Ints, data_of, offsets_in, padded, read_varints
-from hoodie.metadata.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, RECORD_INDEX
+from hoodie.metadata.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, RECORD_INDEX, SECONDARY_INDEX
 from hoodie.model.meta_fields import META_COLUMNS
 
 pc: Any = pyarrow.compute
@@ -32,8 +32,9 @@ _FIELDS = {
     COLUMN_STATS: "ColumnStatsMetadata",
     BLOOM_FILTERS: "BloomFilterMetadata",
     RECORD_INDEX: "recordIndexMetadata",
+    SECONDARY_INDEX: "SecondaryIndexMetadata",
 }
-_KINDS = {FILES: (1, 2), COLUMN_STATS: (3, 6), BLOOM_FILTERS: (4,), RECORD_INDEX: (5,)}
+_KINDS = {FILES: (1, 2), COLUMN_STATS: (3, 6), BLOOM_FILTERS: (4,), RECORD_INDEX: (5,), SECONDARY_INDEX: (7,)}
 """What the field `type` says; 1 is the list of all partitions, 6 the statistics of a partition of the table."""
 _SHARED = frozenset({*META_COLUMNS, "key", "type"})
 _OTHER = "no_"
@@ -102,6 +103,14 @@ def decode_blooms(values: Any, schema: str) -> pa.Table:
     """type, bloom (as base64 text) and deleted of each record; raises as `decode_files`."""
     found = _decode(values, schema, BLOOM_FILTERS)
     return pa.table({"type": found["type"], "bloom": found["bloomFilter"], "deleted": found["isDeleted"]})
+
+
+def decode_secondary(values: Any, schema: str) -> Any:
+    """Of each record of a secondary index whether it says that its key is gone; raises as `decode_files`."""
+    found = _decode(values, schema, SECONDARY_INDEX)
+    if list(found) != ["isDeleted"]:
+        raise UnsupportedTableError(f"a secondary index has records of {', '.join(found)}")
+    return found["isDeleted"]
 
 
 def decode_stats(values: Any, schema: str) -> Iterator[Stats]:

@@ -22,6 +22,7 @@ from hoodie.metadata.partition import Shard
 from hoodie.metadata.records import convert_record, encode_record
 from hoodie.metadata.slices import Deleted, Layer
 from hoodie.model.instant import InstantTime, parse_instant
+from hoodie.options.view import RecordIndexOptions
 
 pc: Any = pyarrow.compute
 _TYPE = 5
@@ -73,6 +74,17 @@ def key_shards(changes: KeyChanges, groups: int, schema: str, zone: tzinfo | Non
         chosen = source[rows[order]]
         gone = removed.take(pa.array(gone_by_number.get(number, np.empty(0, np.int64))))
         yield Shard(number, mine.take(pa.array(order)), constants.take(pa.array(chosen)), _sorted(gone))
+
+
+def groups_for(options: RecordIndexOptions, records: int) -> int:
+    """The same by the options of a table."""
+    return group_count(
+        records,
+        least=options.least_groups,
+        most=options.most_groups,
+        growth=options.growth,
+        group_bytes=options.group_bytes,
+    )
 
 
 def group_count(records: int, *, least: int, most: int, growth: float, group_bytes: int) -> int:

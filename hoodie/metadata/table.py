@@ -131,7 +131,7 @@ class MetadataTable:
 
     def partitions(self) -> tuple[str, ...] | None:
         """Every partition path of the table, sorted."""
-        return self._answer(FILES, lambda: tuple(sorted(map(partition_of, self._listed([ALL_PARTITIONS])[0]))))
+        return self.answer(FILES, lambda: tuple(sorted(map(partition_of, self._listed([ALL_PARTITIONS])[0]))))
 
     def files(self, partition_paths: Sequence[str]) -> Sequence[Sequence[FileInfo]] | None:
         """The files of each of these partitions, with sizes; none where it is not there."""
@@ -140,7 +140,7 @@ class MetadataTable:
             found = self._listed([identifier_of(path) for path in partition_paths])
             return [_infos(path, sizes) for path, sizes in zip(partition_paths, found, strict=True)]
 
-        return self._answer(FILES, ask)
+        return self.answer(FILES, ask)
 
     def all_files(self) -> Mapping[str, Sequence[FileInfo]] | None:
         """Partition path -> its files, of the whole table."""
@@ -148,7 +148,7 @@ class MetadataTable:
         def ask() -> Mapping[str, Sequence[FileInfo]]:
             return {path: _infos(path, sizes) for path, sizes in self.sizes().items()}
 
-        return self._answer(FILES, ask)
+        return self.answer(FILES, ask)
 
     def column_stats(self, paths: Sequence[str], columns: pa.Schema) -> Mapping[str, pa.Table] | None:
         """Column -> its bounds in each of these files: low and high, of the column's type; nulls; values, nulls among them.
@@ -156,7 +156,7 @@ class MetadataTable:
         All are null for a file of which nothing is known. low and high are null, too, where they are not known, and where there are
         only nulls.
         """
-        return self._answer(COLUMN_STATS, lambda: self._stats(paths, columns))
+        return self.answer(COLUMN_STATS, lambda: self._stats(paths, columns))
 
     def bloom_filters(self, paths: Sequence[str]) -> Mapping[str, BloomFilter] | None:
         """Base file -> its bloom filter, of those that have one."""
@@ -170,7 +170,7 @@ class MetadataTable:
                         found[paths[row]] = _bloom(bloom["type"], bloom["bloom"])
             return found
 
-        return self._answer(BLOOM_FILTERS, ask)
+        return self.answer(BLOOM_FILTERS, ask)
 
     def locations(self, keys: pa.Array[Any]) -> pa.Table | None:
         """For each record key the partition_path and the file_id of its row, and when it was written first; null where it is not
@@ -180,7 +180,7 @@ class MetadataTable:
             SchemaError: the keys are no texts, or some are null.
         """
 
-        return self._answer(RECORD_INDEX, lambda: locations_of(self._newest(RECORD_INDEX, keys), len(keys)))
+        return self.answer(RECORD_INDEX, lambda: locations_of(self._newest(RECORD_INDEX, keys), len(keys)))
 
     def record_index(self) -> RecordIndex | None:
         """The record index, for tasks that look keys up in it. No file of it was opened."""
@@ -189,11 +189,11 @@ class MetadataTable:
             pieces = tuple(self._pieces(RECORD_INDEX))
             return RecordIndex(pieces, self.opened.seen.visible())
 
-        return self._answer(RECORD_INDEX, ask)
+        return self.answer(RECORD_INDEX, ask)
 
     def problem_of(self, partition: str) -> str | None:
         """Why a partition gives no answer; None where all its file groups open."""
-        self._answer(partition, lambda: [self._group(partition, at) for at in range(len(self._pieces(partition)))])
+        self.answer(partition, lambda: [self._group(partition, at) for at in range(len(self._pieces(partition)))])
         return self.reasons.get(partition)
 
     @property
@@ -276,7 +276,8 @@ class MetadataTable:
         self._view = FileSystemView(self._listing, active, seen, own_past)
         self._opened = OpenedMetadata(self._storage, active, own, seen, own_past, folder, history)
 
-    def _answer(self, partition: str, ask: Callable[[], T]) -> T | None:
+    def answer(self, partition: str, ask: Callable[[], T]) -> T | None:
+        """What `ask` gives; None, with a reason, where the partition is not to be trusted with it."""
         if partition not in self._available:
             self.reasons.setdefault(partition, "there is no such partition")
             return None

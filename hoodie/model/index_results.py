@@ -57,7 +57,7 @@ class IndexInfo(PlainInstants, BriefRepr):
     logs: int | None = None
     """Log files that were not compacted yet; each is read by a look-up."""
     columns: tuple[str, ...] = ()
-    """Columns whose bounds are in it."""
+    """Columns whose bounds or values are in it."""
     false_positives: float | None = None
     """Share of keys that bloom filters take for stored ones and which are not, by the bits that are set."""
     last_write: Mapping[str, int] = field(default_factory=dict)

@@ -49,11 +49,15 @@ class NotDone:
 
 NOT_DONE: tuple[NotDone, ...] = (
     NotDone(
-        "the metadata table has no secondary and no expression indexes; those that are there are dropped",
+        "the metadata table has no expression indexes and no record index by partitions; those that are there are dropped",
         (
             *("hoodie.metadata.index.async", "hoodie.metadata.index.expression.enable"),
-            *("hoodie.metadata.index.secondary.enable", "hoodie.metadata.record.level.index.enable"),
+            "hoodie.metadata.record.level.index.enable",
         ),
+    ),
+    NotDone(
+        "the column of a secondary index is that of hoodie.metadata.index.secondary.column",
+        (),
         ("hoodie.datasource.write.secondarykey.column",),
     ),
     NotDone(

@@ -24,7 +24,7 @@ from hoodie.options.option import Key, keys_of
 from hoodie.options.read import MERGE_SCHEMA, ReadOptions, StreamReadOptions
 from hoodie.options.streams import StreamRetries, StreamSettings
 from hoodie.options.table_options import TableOptions
-from hoodie.options.view import EmbeddedOptions, RecordIndexOptions, RemoteOptions, ViewOptions
+from hoodie.options.view import EmbeddedOptions, RecordIndexOptions, RemoteOptions, SecondaryIndexOptions, ViewOptions
 from hoodie.options.write import WriteOptions
 
 PREFIXES = ("hoodie.", "_hoodie.", "_.hoodie.")
@@ -40,7 +40,7 @@ _TOPICS: Mapping[str, tuple[type, ...]] = {
     ),
     "Registration in a catalog": (HiveSyncOptions, GlueOptions),
     "Streams that are written": (StreamSettings, StreamRetries),
-    "File system view": (ViewOptions, RecordIndexOptions, RemoteOptions, EmbeddedOptions),
+    "File system view": (ViewOptions, RecordIndexOptions, SecondaryIndexOptions, RemoteOptions, EmbeddedOptions),
     "Reading": (ReadOptions, StreamReadOptions),
 }
 
@@ -58,7 +58,9 @@ def _groups() -> dict[str, tuple[Key[object], ...]]:
 
 VALUES = tuple(each for topics in _TOPICS.values() for each in topics)
 GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(_groups())
-VIEW_KEYS = (*keys_of(ViewOptions), *keys_of(RecordIndexOptions), *keys_of(RemoteOptions))
+VIEW_KEYS = tuple(
+    name for each in (ViewOptions, RecordIndexOptions, SecondaryIndexOptions, RemoteOptions) for name in keys_of(each)
+)
 READ_KEYS: tuple[Key[object], ...] = (*GROUPS["Reading"], *VIEW_KEYS)
 WRITE_KEYS: tuple[Key[object], ...] = (
     *(key for title, group in GROUPS.items() if title != "Reading" for key in group),

@@ -90,6 +90,19 @@ class RecordIndexOptions:
 
 
 @dataclass(frozen=True)
+class SecondaryIndexOptions:
+    """Secondary indexes of the metadata table: from the values of a column to record keys. Tables of version 8 and 9 have them."""
+
+    is_on: bool | None = option("hoodie.metadata.index.secondary.enable", boolean(), None)
+    """Unset or true: a write keeps those up that are there, and builds that of the column below. false: it drops them all."""
+    column: str | None = option("hoodie.metadata.index.secondary.column", text("a column"), None)
+    """Of one that a write builds where it is not there, beside a record index (`hoodie.metadata.record.index.enable`), or that
+    `build_index` builds."""
+    name: str | None = option("hoodie.index.name", text("a name"), None)
+    """Its name; unset: that of the column. The partition is named `secondary_index_` and so."""
+
+
+@dataclass(frozen=True)
 class ViewOptions:
     follows: bool | None = combined(_follows, _SYNC, _CHECKPOINT)
     """None: where calls go to a server, and only from the second time on that this process asks for a partition, so that one
@@ -113,6 +126,7 @@ class ViewOptions:
     keeps its files and indexes up. true: a write builds one where there is none, from a listing of all folders. false: a query lists
     the folders, and a write drops it. It is an option of the open table, not of one write."""
     record_index: RecordIndexOptions = group(RecordIndexOptions)
+    secondary_index: SecondaryIndexOptions = group(SecondaryIndexOptions)
     column_stats: bool | None = option("hoodie.metadata.index.column.stats.enable", boolean(), None)
     """Of a metadata table the partition of bounds of columns. true: a write builds it where it is not there, from the footers of all
     base files. Unset: a write keeps it up where it is there. false: it drops it."""

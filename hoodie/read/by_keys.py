@@ -6,9 +6,9 @@ random: each file has keys below and above. Its bloom filter says which files do
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.slice_reader import open_base_file
 from hoodie.format.base_file import read_footer
 from hoodie.format.bloom import BloomFilter
+from hoodie.metadata.keys import SECONDARY_INDEX
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.options.table import TableConfig
@@ -31,7 +32,11 @@ from hoodie.view.context import Snapshot, TableContext
 
 MAX_KEYS = 2_000
 """More keys are in most files anyway, and each is hashed for each file."""
+_MAX_VALUES = 100
+"""More values of a column are sought one after the other in its index."""
 _THREADS = 16
+_repeated: Any = pa.repeat
+"""Its stubs know scalars of each type, and none of any."""
 _PLAIN = (KeyGeneratorType.SIMPLE, KeyGeneratorType.NON_PARTITION, KeyGeneratorType.TIMESTAMP)
 """Their keys of one column are the texts of its values."""
 
@@ -53,24 +58,48 @@ def keys_asked_for(where: object, config: TableConfig, schema: pa.Schema) -> pa.
         kind = schema.field(name).type if name in schema.names else pa.null()
         if pa.types.is_string(kind) or pa.types.is_integer(kind):
             columns.add(name)
-    keys = _asked(where, columns) if isinstance(where, Condition) else None
+    keys = _asked(where, columns, _texts) if isinstance(where, Condition) else None
     return None if keys is None or len(keys) > MAX_KEYS or not config.populate_meta_fields else keys
 
 
-def _asked(condition: Condition, columns: set[str]) -> pa.Array | None:
+def _asked(condition: Condition, columns: set[str], spelled: Callable[[pa.Array], pa.Array]) -> pa.Array | None:
     match condition:
         case Compared(str(column), Op.EQ, value) if column in columns:
-            return _texts(pa.array([value.as_py()], value.type))
+            return spelled(_repeated(value, 1))
         case Among(str(column), values) if column in columns:
-            return _texts(values)
+            return spelled(values)
         case Joined(every, parts):
-            found = [_asked(part, columns) for part in parts]
+            found = [_asked(part, columns, spelled) for part in parts]
             known = [keys for keys in found if keys is not None]
             if every:
                 return min(known, key=len, default=None)
             if known and len(known) == len(found):
-                return _texts(pc.unique(pa.concat_arrays(known)))
+                keys: pa.Array = pc.unique(pa.concat_arrays(known))
+                return keys
     return None
+
+
+def values_asked_for(where: object, config: TableConfig, columns: Collection[str]) -> Mapping[str, pa.Array]:
+    """Column -> values, one of which a row must have to fulfil the filter, of these columns, of which a table may have an index."""
+    if not isinstance(where, Condition) or not any(
+        each.startswith(SECONDARY_INDEX) for each in config.metadata_partitions
+    ):
+        return {}
+    found = ((column, _asked(where, {column}, _same)) for column in _columns(where) if column in columns)
+    return {column: values for column, values in found if values is not None and len(values) <= _MAX_VALUES}
+
+
+def _columns(condition: Condition) -> list[str]:
+    match condition:
+        case Compared(str(column), Op.EQ, _) | Among(str(column), _):
+            return [column]
+        case Joined(_, parts):
+            return list(dict.fromkeys(name for part in parts for name in _columns(part)))
+    return []
+
+
+def _same(values: pa.Array) -> pa.Array:
+    return values
 
 
 def _texts(values: pa.Array) -> pa.Array:
@@ -79,22 +108,40 @@ def _texts(values: pa.Array) -> pa.Array:
 
 
 def groups_with(
-    context: TableContext, snapshot: Snapshot, keys: pa.Array, groups: Sequence[FileGroupId]
+    context: TableContext, snapshot: Snapshot, keys: pa.Array, groups: Sequence[FileGroupId], *, stored: bool
 ) -> Collection[FileGroupId] | None:
-    """Those of these file groups that have rows of the keys, by a record index; None where it cannot say so.
+    """Those of these file groups that have rows of the keys, by a record index; None where it cannot say so. `stored`: each key has
+    one.
 
     It has one place for each key. So it is asked where a key has no other: in tables that remember an index of the whole table, and in
     those without partitions.
     """
-    config = context.config
-    if context.catalogue is None or (config.partition_fields and config.index not in GLOBAL_INDEXES):
+    if context.catalogue is None or not _has_one_place(context.config):
         return None
-    found = context.catalogue.groups_of(snapshot.timeline, keys)
+    found = context.catalogue.groups_of(snapshot.timeline, keys, stored=stored)
     if found is None:
         return None
     there, listed = set(groups), {group.partition_path for group in groups}
     # A place that is none any more says that the index is wrong. Partitions that do not fit the filter were not listed.
     return found if all(each in there or each.partition_path not in listed for each in found) else None
+
+
+def _has_one_place(config: TableConfig) -> bool:
+    """Whether a key has one at most."""
+    return not config.partition_fields or config.index in GLOBAL_INDEXES
+
+
+def keys_with_values(context: TableContext, snapshot: Snapshot, wanted: Mapping[str, pa.Array]) -> pa.Array | None:
+    """The record keys of the rows that a filter asks for by values of columns, by a secondary index; None where that cannot say so, or
+    has too many.
+    """
+    if context.catalogue is None or not _has_one_place(context.config):
+        return None
+    for column, values in wanted.items():
+        found = context.catalogue.keys_with(snapshot.timeline, column, values, MAX_KEYS)
+        if found is not None:
+            return found
+    return None
 
 
 def may_hold(

@@ -6,7 +6,8 @@
 4. Parquet footers of the base files that are left: read by threads.
 5. Bloom filters in footers, where only rows of a few record keys can fulfil the filter (`read/by_keys.py`).
 
-Where there is a record index, it says in place of 2 to 5 which file groups have these keys.
+Where there is a record index, it says in place of 2 to 5 which file groups have these keys; where there is an index of another column,
+that says which keys have its values.
 
 A row may come from the base file, from each log, and where records are merged field by field its columns from several of
 them. So a slice is left out only where no mixture of the values in its files can fulfil the filter; a log of which nothing
@@ -35,7 +36,7 @@ from hoodie.model.plans import ReadContext, RowFilter
 from hoodie.model.statistics import UNKNOWN, Pruning, ValueRange
 from hoodie.options.table import TableConfig
 from hoodie.read.bounds import may_match
-from hoodie.read.by_keys import groups_with, keys_asked_for, may_hold
+from hoodie.read.by_keys import groups_with, keys_asked_for, keys_with_values, may_hold, values_asked_for
 from hoodie.read.condition import Condition, computes
 from hoodie.read.file_ranges import FileRanges, Gathered, same_as_key
 from hoodie.read.where import Where, condition_of, parse_filter
@@ -119,7 +120,7 @@ class _Pruner:
         if not open_columns or not in_partitions:
             return Pruned(self.kept, Pruning(total, in_partitions, in_partitions))
         keys = keys_asked_for(self.where, config, self.schema)
-        if keys is not None and self.is_newest and self._by_index(keys):
+        if self.is_newest and (self._by_index(keys) if keys is not None else self._by_values()):
             return Pruned(self.kept, Pruning(total, in_partitions, int(self.kept.sum())))
         unknown, footers = self._by_files(open_columns, of_partitions)
         if keys is not None:
@@ -153,10 +154,16 @@ class _Pruner:
         self._judge(files.with_footers(to_read), columns, of_partitions)
         return unknown, footers
 
-    def _by_index(self, keys: pa.Array) -> bool:
+    def _by_values(self) -> bool:
+        """The same where a secondary index has the record keys of the rows that can fulfil the filter."""
+        wanted = values_asked_for(self.where, self.context.config, self.kinds)
+        keys = keys_with_values(self.context, self.snapshot, wanted) if wanted and self.kept.sum() > 1 else None
+        return keys is not None and self._by_index(keys, stored=True)
+
+    def _by_index(self, keys: pa.Array, *, stored: bool = False) -> bool:
         """Keep the candidates that a record index names for these keys; False where there is none to be trusted."""
         groups = [slices[0].group for slices in self.candidates]
-        found = groups_with(self.context, self.snapshot, keys, groups) if self.kept.sum() > 1 else None
+        found = groups_with(self.context, self.snapshot, keys, groups, stored=stored) if self.kept.sum() > 1 else None
         if found is not None:
             self.kept &= np.array([group in found for group in groups], np.bool_)
         return found is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hoodie.errors import HoodieError, UnsupportedTableError
-from hoodie.metadata.kept import KEPT
+from hoodie.metadata.kept import kept_of
 from hoodie.model.enums import Action, TableType
 from hoodie.model.files import FileGroupId
 from hoodie.model.findings import RepairKind
@@ -212,7 +212,7 @@ def metadata_table(look: Look) -> Iterator[Hit]:
     """Partitions of a metadata table that go, or all of one that the properties do not name."""
     context = look.context
     named = load_config(context.storage).metadata_partitions  # a write of this process may have made one since
-    kept = {each.name for each in KEPT}
+    kept = {each.name for each in kept_of(named, context.view_options)}
     going = [name for name in named if name not in kept]
     if going:
         yield Hit(f"the next write by hoodie drops {', '.join(going)} of the metadata table", METADATA_TABLE)

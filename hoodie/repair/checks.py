@@ -324,7 +324,7 @@ CHECKS: tuple[Check, ...] = (
         "metadata-table",
         Level.NOTE,
         "the next write drops partitions of the metadata table that it cannot keep up, or one that no property names",
-        "Give Apache Hudi's writers no secondary and no expression indexes, so that they do not build them anew",
+        "Give Apache Hudi's writers no expression indexes, so that they do not build them anew",
         check_files.metadata_table,
     ),
     Check(

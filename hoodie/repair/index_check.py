@@ -15,13 +15,15 @@ from hoodie.format.base_file import read_footer
 from hoodie.hfile.arrays import BINARY
 from hoodie.metadata.column_stats import columns_of, footer_bounds
 from hoodie.metadata.footers import read_footers
-from hoodie.metadata.kept import KEPT
+from hoodie.metadata.kept import partition_of
 from hoodie.metadata.key_changes import keys_of_slices
-from hoodie.metadata.keys import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, partition_keys
+from hoodie.metadata.keys import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX, partition_keys
 from hoodie.metadata.partition import Scope, Shard
 from hoodie.metadata.partition_stats import PartitionStatsPartition
 from hoodie.metadata.payload import decode_stats
 from hoodie.metadata.record_index import merged_records
+from hoodie.metadata.secondary_index import SecondaryPartition, stored_values, value_index
+from hoodie.metadata.secondary_keys import group_numbers_of
 from hoodie.metadata.table import MetadataTable, finished_partitions
 from hoodie.model.files import FileSlice
 from hoodie.model.index_results import IndexCheck
@@ -45,7 +47,7 @@ def check_index(context: TableContext, name: str) -> IndexCheck:
     """
     context = context.on_storage()
     config = load_config(context.storage)
-    there = sorted({each.name for each in KEPT} & finished_partitions(config.raw))
+    there = sorted(each for each in finished_partitions(config.raw) if partition_of(each) is not None)
     if name not in there:
         raise OptionError(
             f"table {context.storage.uri} has no index {name!r} that can be checked; those are: {', '.join(there) or 'none'}"
@@ -83,6 +85,8 @@ class _Check:
             return self._keys(table, slices)
         if name == PARTITION_STATS:
             return self._partitions(table)
+        if name.startswith(SECONDARY_INDEX):
+            return self._values(table, slices)
         look = self._stats if name == COLUMN_STATS else self._blooms
         paths = [each.base.path for each in slices if each.base is not None]
         found = [look(table, part) for part in _parts(paths)]
@@ -163,6 +167,35 @@ class _Check:
         records = sum(len(merged_records(table.layers_of(self.name, number), schema)[0]) for number in range(groups))
         surplus = max(records + missing - count, 0)
         return IndexCheck(self.name, count, missing, surplus, tuple(problems[:_SHOWN]))
+
+    def _values(self, table: MetadataTable, slices: Sequence[FileSlice]) -> IndexCheck:
+        index = value_index(self.context.storage, self.config.raw, self.name)
+        groups, partition = range(len(table.slices_of(self.name))), SecondaryPartition(self.name)
+        scope = Scope(self.context, self.config.raw, table.schema_of(FILES))
+        shards = [partition.merged(scope, table, number).keys for number in groups]
+        stored = pa.concat_arrays(shards)
+        expected = pa.concat_arrays(
+            [
+                pa.array([], BINARY),
+                *(
+                    keys.cast(pa.binary()).cast(BINARY)
+                    for part in _parts(slices)
+                    for keys in stored_values(self.context, self.snapshot, index.column, part)
+                ),
+            ]
+        )
+        lacks, surplus = (
+            each.filter(pc.invert(pc.is_in(each, value_set=other)))
+            for each, other in ((expected, stored), (stored, expected))
+        )
+        shown = lacks.slice(0, _SHOWN).cast(pa.binary()).cast(pa.string()).to_pylist()
+        problems = [f"it lacks {each!r}" for each in shown]
+        for number, keys in enumerate(shards):
+            texts = keys.cast(pa.binary()).cast(pa.string())
+            strange = group_numbers_of(texts, len(groups), by_value=index.by_value) != number
+            if strange.any():
+                problems.append(f"its file group {number} has {strange.sum():,} keys of others")
+        return IndexCheck(self.name, len(expected), len(lacks), len(surplus), tuple(problems[:_SHOWN]))
 
 
 def _contradicts(mine: pa.Table, footer: pa.Table) -> Any:

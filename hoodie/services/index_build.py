@@ -23,12 +23,14 @@ from hoodie.errors import (
     HoodieError,
     MissingFileError,
     OptionError,
+    UnsupportedTableError,
 )
 from hoodie.format.index_plans import IndexPlan, decode_index_plan, encode_index_metadata, encode_index_plan
 from hoodie.metadata.initial import build_files, build_partition
-from hoodie.metadata.kept import KEPT
-from hoodie.metadata.keys import COLUMN_STATS, FILES, PARTITION_STATS
+from hoodie.metadata.kept import KEPT, dependents, partition_of, secondary_of
+from hoodie.metadata.keys import FILES, SECONDARY_INDEX
 from hoodie.metadata.partition import KeptPartition
+from hoodie.metadata.secondary_index import value_index
 from hoodie.metadata.table import MetadataTable, finished_partitions
 from hoodie.metadata.writer import MetadataWriter
 from hoodie.model.enums import Action, State
@@ -137,12 +139,14 @@ def drop_index(context: TableContext, name: str) -> bool:
         end_builds(context, timeline, name, also_of_others=True)
         if name == FILES:
             return drop_metadata_table(context.storage, why="as it was asked to be")
-        return drop_partitions(context.storage, *_with_dependents(name))
+        return _drop(context, name)
 
 
-def _with_dependents(name: str) -> tuple[str, ...]:
-    """Bounds of partitions are made of those of files."""
-    return (name, PARTITION_STATS) if name == COLUMN_STATS else (name,)
+def _drop(context: TableContext, name: str) -> bool:
+    """With what is nothing without it."""
+    found = look_at_metadata_table(context.storage)
+    there = {*finished_partitions(found.properties), *(each.name for each in found.left_behind)}
+    return drop_partitions(context.storage, name, *dependents(name, sorted(there)))
 
 
 def partition_named(context: TableContext, name: str) -> KeptPartition:
@@ -151,16 +155,28 @@ def partition_named(context: TableContext, name: str) -> KeptPartition:
     Raises:
         OptionError: there is none of that name, or the options say that it is dropped.
     """
-    found = next((each for each in KEPT if each.name == name), None)
-    if found is None:
-        raise OptionError(f"there is no index {name!r}; choose from {', '.join(each.name for each in KEPT)}")
     options = context.view_options
+    found = partition_of(name)
+    if found is None:
+        names = [*(each.name for each in KEPT), f"{SECONDARY_INDEX}NAME"]
+        raise OptionError(f"there is no index {name!r}; choose from {', '.join(names)}")
+    if name.startswith(SECONDARY_INDEX):
+        found = secondary_of(name, options.secondary_index.column or _column_of(context, name))
     if options.metadata is False or found.is_wanted(options) is False:
         raise OptionError(
             f"index {name!r} was not built: the options of this table object say that it is dropped (hoodie.metadata.*); "
             "leave them out"
         )
     return found
+
+
+def _column_of(context: TableContext, name: str) -> str:
+    """Of a secondary index that is there, and to be built anew; else as its name has it."""
+    properties = look_at_metadata_table(context.storage).properties
+    try:
+        return value_index(context.storage, properties, name).column
+    except (CorruptFileError, UnsupportedTableError):
+        return name.removeprefix(SECONDARY_INDEX)
 
 
 def end_builds(context: TableContext, timeline: Timeline, name: str, *, also_of_others: bool = False) -> None:
@@ -234,7 +250,7 @@ def _is_whole(context: TableContext, timeline: Timeline, name: str) -> bool:
     problem = MetadataTable.open(context.storage, config, timeline, context.cache).problem_of(name)
     if problem is not None and name != FILES:
         log.warning("index %s of %s is built anew: %s", name, context.storage.uri, problem)
-        drop_partitions(context.storage, *_with_dependents(name))
+        _drop(context, name)
     return problem is None
 
 

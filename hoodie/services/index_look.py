@@ -10,8 +10,9 @@ import pyarrow as pa
 from hoodie.errors import HoodieError
 from hoodie.format.bloom import HudiBloomFilter
 from hoodie.metadata.column_stats import columns_of
-from hoodie.metadata.kept import KEPT
-from hoodie.metadata.keys import BLOOM_FILTERS, COLUMN_STATS
+from hoodie.metadata.kept import partition_of
+from hoodie.metadata.keys import BLOOM_FILTERS, COLUMN_STATS, SECONDARY_INDEX
+from hoodie.metadata.secondary_index import value_index
 from hoodie.metadata.slices import Written
 from hoodie.metadata.table import MetadataTable, finished_partitions
 from hoodie.model.enums import WriteOperation
@@ -41,7 +42,7 @@ def describe_indexes(context: TableContext, options: WriteOptions) -> list[Index
     builds = {name: each for each in pending_builds(context, snapshot.timeline) for name in each.plan.partitions}
     table = MetadataTable.open(context.storage, config, snapshot.timeline, context.cache)
     for name in sorted(finished):
-        if name in {each.name for each in KEPT}:
+        if partition_of(name) is not None:
             found.append(_of_partition(context, config, snapshot, table, name))
         else:
             found.append(IndexInfo(name, IndexState.READY, size_bytes=_size(context, name)))
@@ -85,6 +86,8 @@ def _of_partition(
         file_groups=len(pieces),
         logs=sum(_later_logs(len(each.logs)) for each in pieces),
     )
+    if name.startswith(SECONDARY_INDEX):
+        return replace(info, columns=(value_index(context.storage, config.raw, name).column,))
     if name not in (COLUMN_STATS, BLOOM_FILTERS):
         return info
     bases = [each.base.path for each in snapshot.view.latest_slices() if each.base is not None]

@@ -14,7 +14,7 @@ from functools import partial
 from typing import NamedTuple
 
 from hoodie.format.properties import format_properties, parse_properties_file
-from hoodie.metadata.column_stats import forget_definition
+from hoodie.metadata.index_definitions import forget_definition
 from hoodie.model.names import HOODIE, METADATA_TABLE, PROPERTIES, PROPERTIES_BACKUP
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.many import together

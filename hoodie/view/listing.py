@@ -112,8 +112,14 @@ class Catalogue(Protocol):
         """Column -> its bounds in each of these base files; None where they are not known."""
         ...
 
-    def groups_of(self, timeline: Timeline, keys: pa.Array) -> Collection[FileGroupId] | None:
-        """The file groups that have rows of these record keys; None where it has no answer."""
+    def groups_of(self, timeline: Timeline, keys: pa.Array, *, stored: bool = False) -> Collection[FileGroupId] | None:
+        """The file groups that have rows of these record keys; None where it has no answer. `stored`: each key has one."""
+        ...
+
+    def keys_with(self, timeline: Timeline, column: str, values: pa.Array, most: int) -> pa.Array | None:
+        """The record keys of all rows with one of these values, of which none is null; None where there are more than `most`, or where
+        it has no answer.
+        """
         ...
 
     def distrust(self) -> None:
