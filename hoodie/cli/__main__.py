@@ -41,6 +41,7 @@ MODULES = {
     "upgrade": ("upgrade", "downgrade"),
     "alter": ("alter",),
     "consumers": ("consumers",),
+    "metrics": ("metrics",),
     "check": ("check", "validate", "doctor"),
     "repair": ("repair",),
     "timeline_server": ("timeline-server",),
