@@ -123,7 +123,7 @@ class TableWriter:
                     return CommitResult(None, operation, seconds=time.monotonic() - batch.started_s)
                 is_recent = snapshot is not None and time.monotonic() - began_s < _RECENT_S
                 result = self._attempts(context, batch, options, snapshot.timeline if snapshot and is_recent else None)
-        after_commit(context, options)
+        after_commit(context, options, result)
         return result
 
     def plan(
@@ -144,7 +144,7 @@ class TableWriter:
         with embedded(context, options.embedded):
             recover_before_write(context, SERVICES)
             result = self._attempts(context, batch_of_no_rows(context, operation), options)
-            after_commit(context, options)
+            after_commit(context, options, result)
             return result
 
     @changes_table

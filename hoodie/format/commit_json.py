@@ -56,7 +56,7 @@ def commit_fields(metadata: CommitMetadata) -> dict[str, Any]:
         extra[_SCHEMA] = metadata.schema_json
     found: dict[str, Any] = {
         "partitionToWriteStats": {
-            partition: [_stat_to_json(stat) for stat in stats] for partition, stats in metadata.write_stats.items()
+            partition: [stat_fields(stat) for stat in stats] for partition, stats in metadata.write_stats.items()
         },
         "compacted": metadata.compacted,
         "extraMetadata": extra,
@@ -154,7 +154,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _OPERATIONS = frozenset(operation.value for operation in WriteOperation)
 
 
-def _stat_to_json(stat: WriteStat) -> dict[str, Any]:
+def stat_fields(stat: WriteStat) -> dict[str, Any]:
+    """One of `partitionToWriteStats`."""
     found: dict[str, Any] = {
         "fileId": stat.file_id,
         "path": stat.path or None,

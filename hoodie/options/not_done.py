@@ -65,8 +65,7 @@ NOT_DONE: tuple[NotDone, ...] = (
         ("hoodie.datasource.meta.sync.glue.partition_index_fields.enable",),
         ("hoodie.datasource.meta.sync.glue.resource_tags",),
     ),
-    NotDone("nobody is called back after a commit", ("hoodie.write.commit.callback.on",)),
-    NotDone("no metrics are reported", ("hoodie.metrics.on", "hoodie.metrics.executor.enable")),
+    NotDone("no metrics of executors are reported", ("hoodie.metrics.executor.enable",)),
     NotDone("no table service manager is asked", ("hoodie.table.service.manager.enabled",)),
     NotDone("rolled back instants are not kept", ("hoodie.rollback.instant.backup.enabled",)),
     NotDone(

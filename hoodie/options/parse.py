@@ -24,6 +24,7 @@ from hoodie.options.index import (
 )
 from hoodie.options.merging import DELETING_PAYLOAD, PAYLOADS, special_payload
 from hoodie.options.moments import parse_begin_option, parse_instant_option
+from hoodie.options.notices import not_told
 from hoodie.options.option import Key, key_of
 from hoodie.options.read import AS_OF, TIMESTAMP_AS_OF, ReadOptions
 from hoodie.options.table_options import (
@@ -135,7 +136,9 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
     )
     given.faults.say()
     ignored = given.ignored(reading=False)
-    return WriteRequest(table, write, ignored, table_defaults, (*not_done, *not_registered(given.get)))
+    return WriteRequest(
+        table, write, ignored, table_defaults, (*not_done, *not_registered(given.get), *not_told(given.get))
+    )
 
 
 def _operation(given: Layers) -> WriteOperation:

@@ -20,6 +20,7 @@ from hoodie.options.hbase import HBaseOptions
 from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.hudi_names import hudi_names
 from hoodie.options.index import IndexOptions
+from hoodie.options.notices import CallbackOptions, MetricsOptions
 from hoodie.options.option import Key, keys_of
 from hoodie.options.read import MERGE_SCHEMA, ReadOptions, StreamReadOptions
 from hoodie.options.streams import StreamRetries, StreamSettings
@@ -38,6 +39,7 @@ _TOPICS: Mapping[str, tuple[type, ...]] = {
         *(CompactionOptions, LogCompactionOptions, CleaningOptions, ArchivingOptions, ExpiryOptions),
         *(ClusteringOptions, ConcurrencyOptions, AwsOptions),
     ),
+    "Who is told of commits": (CallbackOptions, MetricsOptions),
     "Registration in a catalog": (HiveSyncOptions, GlueOptions),
     "Streams that are written": (StreamSettings, StreamRetries),
     "File system view": (ViewOptions, RecordIndexOptions, SecondaryIndexOptions, RemoteOptions, EmbeddedOptions),

@@ -157,10 +157,12 @@ REASONS: dict[str, tuple[str, ...]] = {
     "compacted and clustered rows are in no incremental answer": ("hoodie.datasource.read.incr.skip_",),
     "the numbers of simple buckets stay as they are": ("hoodie.bucket.index.", "hoodie.storage.layout."),
     "it counts only where a switch beside it is on": (
-        *("hoodie.bootstrap.", "hoodie.errortable.", "hoodie.metrics", "hoodie.metaserver.", "hoodie.metastore."),
-        *("hoodie.table.service.manager.", "hoodie.write.commit.callback.", "hoodie.precommit.validators."),
+        *("hoodie.bootstrap.", "hoodie.errortable.", "hoodie.metaserver.", "hoodie.metastore."),
+        *("hoodie.table.service.manager.", "hoodie.precommit.validators."),
         "hoodie.client.init.callback.",
     ),
+    "metrics go to Prometheus' push gateway, once for each commit": ("hoodie.metrics",),
+    "commits are told by HTTP only": ("hoodie.write.commit.callback.",),
     "no payload class of this release reads it; merges go by the ordering columns": ("hoodie.payload.",),
     "the table's properties are written and checked by the writer": (
         *(

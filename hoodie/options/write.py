@@ -17,6 +17,7 @@ from hoodie.options.files import FileSettings
 from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.index import IndexOptions
 from hoodie.options.keygen import KeySettings
+from hoodie.options.notices import CallbackOptions, MetricsOptions
 from hoodie.options.option import combined, group, key, option, shared
 from hoodie.options.streams import StreamSettings
 from hoodie.options.table_options import MOR_INSERTS, TableOptions
@@ -168,6 +169,8 @@ class WriteOptions(FileSettings, StreamSettings):
     them. hoodie needs no server for that. Unset: lines if a commit names more than 100 files. Apache Hudi:
     TIMELINE_SERVER_BASED."""
     hive_sync: HiveSyncOptions = group(HiveSyncOptions)
+    callback: CallbackOptions = group(CallbackOptions)
+    metrics: MetricsOptions = group(MetricsOptions)
 
     def gathers_markers(self, files: int) -> bool:
         """Whether so many files are marked by lines of one: a file and a folder for each are a seventh of what a small one costs."""

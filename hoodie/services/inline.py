@@ -8,18 +8,23 @@ from threading import Lock, Thread
 
 from hoodie.errors import CommitConflictError, HoodieError
 from hoodie.model.commands import hoodie_command
+from hoodie.model.instant import Instant, InstantTime
+from hoodie.model.results import CommitResult
 from hoodie.options.write import WriteOptions
 from hoodie.services.acts import run_pending, schedule
 from hoodie.services.base import Service
 from hoodie.services.catalog import SERVICES
+from hoodie.services.telling import call_back, push_metrics
 from hoodie.services.upkeep import UPKEEP, Upkeep
 from hoodie.view.context import TableContext
 
 log = logging.getLogger("hoodie")
 
 
-def after_commit(context: TableContext, options: WriteOptions) -> list[object]:
-    """Plan and run each service that is due, one after another. Gives what those did that were waited for."""
+def after_commit(context: TableContext, options: WriteOptions, committed: CommitResult) -> list[object]:
+    """Tell others of the commit, then plan and run each service that is due. Gives what those did that were waited for."""
+    if committed.instant is not None:
+        _tell(context, options, InstantTime(committed.instant), committed.seconds)
     results: list[object] = []
     for service in SERVICES.values() if options.services_enabled else ():
         try:
@@ -36,6 +41,19 @@ def after_commit(context: TableContext, options: WriteOptions) -> list[object]:
     if options.services_enabled:
         _warn_of_many_logs(context)
     return results
+
+
+def _tell(context: TableContext, options: WriteOptions, time: InstantTime, seconds: float) -> None:
+    told: list[tuple[str, Callable[[Instant], None]]] = []
+    if options.callback.enabled:
+        told.append(("the callback", lambda instant: call_back(context, options.callback, instant)))
+    if options.metrics.enabled:
+        told.append(("the report", lambda instant: push_metrics(context, options.metrics, instant, seconds=seconds)))
+    for what, tell in told:
+        try:
+            tell(context.snapshot().timeline.commit_at[time])
+        except Exception as exc:  # noqa: BLE001 - as above
+            log.warning("the commit stands, but %s after it failed: %s", what, exc)
 
 
 _warned: set[Hashable] = set()

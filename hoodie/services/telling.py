@@ -1,0 +1,91 @@
+"""Tells others of a commit that stands: an address by HTTP, as Apache Hudi's callback does, and Prometheus' push gateway."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import urllib.request
+from collections.abc import Mapping
+from urllib.error import HTTPError
+from urllib.parse import quote, urlsplit
+
+from hoodie.errors import HoodieError
+from hoodie.format.commit_json import stat_fields
+from hoodie.model.instant import Instant
+from hoodie.model.payloads import CommitMetadata
+from hoodie.options.notices import CallbackOptions, MetricsOptions
+from hoodie.view.context import TableContext
+
+_GATEWAY_TIMEOUT_S = 10
+_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_:]")
+_SUFFIX = random.randrange(1 << 31)  # one for each process
+
+
+def call_back(context: TableContext, options: CallbackOptions, instant: Instant) -> None:
+    """Post what was committed.
+
+    Raises:
+        HoodieError: nobody answers, or the answer is no success.
+    """
+    metadata = context.active.read_commit(instant)
+    message = {
+        "commitTime": instant.time,
+        "tableName": context.config.name,
+        "basePath": context.storage.uri,
+        "hoodieWriteStat": [stat_fields(stat) for stat in metadata.stats()],
+        "commitActionType": instant.action.value,
+        "extraMetadata": dict(metadata.extra),
+    }
+    headers = {"HUDI-CALLBACK-KEY": options.api_key, "Content-Type": "application/json; charset=UTF-8"}
+    _send("POST", options.url or "", json.dumps(message).encode(), {**headers, **options.headers}, options.timeout_s)
+
+
+def push_metrics(context: TableContext, options: MetricsOptions, instant: Instant, *, seconds: float) -> None:
+    """Put the figures of a commit to the gateway; they replace those of the commit before.
+
+    Raises:
+        HoodieError: nobody answers, or the answer is no success.
+    """
+    name = context.config.name
+    job = f"{options.job or name}{_SUFFIX if options.random_suffix else ''}"
+    url = f"http://{options.host}:{options.port}/metrics/job/{quote(job, safe='')}"
+    lines = _metrics(context.active.read_commit(instant), seconds)
+    labels = ",".join(f'{key}="{_escaped(value)}"' for key, value in options.labels.items())
+    begin = _NOT_IN_NAMES.sub("_", f"{options.prefix or name}_{instant.action.value}")
+    text = "".join(f"{begin}_{metric}{f'{{{labels}}}' if labels else ''} {value}\n" for metric, value in lines.items())
+    _send("PUT", url, text.encode(), {"Content-Type": "text/plain; version=0.0.4"}, _GATEWAY_TIMEOUT_S)
+
+
+def _metrics(metadata: CommitMetadata, seconds: float) -> Mapping[str, float]:
+    """By the names of Apache Hudi's metrics."""
+    stats = list(metadata.stats())
+    return {
+        "duration": round(seconds * 1000),
+        "totalPartitionsWritten": len(metadata.write_stats),
+        "totalFilesInsert": sum(stat.prev_commit is None for stat in stats),
+        "totalFilesUpdate": sum(stat.prev_commit is not None for stat in stats),
+        "totalRecordsWritten": sum(stat.num_writes for stat in stats),
+        "totalInsertRecordsWritten": sum(stat.num_inserts for stat in stats),
+        "totalUpdateRecordsWritten": sum(stat.num_updates for stat in stats),
+        "totalRecordsDeleted": sum(stat.num_deletes for stat in stats),
+        "totalBytesWritten": sum(stat.total_bytes for stat in stats),
+    }
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _send(method: str, url: str, data: bytes, headers: Mapping[str, str], timeout_s: float) -> None:
+    """Errors name the host only: an address may have a secret in it."""
+    host = urlsplit(url).hostname
+    if urlsplit(url).scheme not in ("http", "https") or not host:
+        raise HoodieError("the address is none of HTTP: write https://host/path")
+    try:
+        request = urllib.request.Request(url, data, dict(headers), method=method)
+        urllib.request.urlopen(request, timeout=timeout_s).close()
+    except HTTPError as exc:
+        raise HoodieError(f"{host} answered {exc.code} {exc.reason}") from None
+    except (OSError, ValueError) as exc:
+        raise HoodieError(f"{host} does not answer: {getattr(exc, 'reason', exc)}") from None
