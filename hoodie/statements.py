@@ -189,11 +189,13 @@ class Statements(TableVerbs["Rows"]):
         source, tables = beside(pinned)
         if tally is not None:
             tally.source_rows = source.num_rows
-        checks = not merge.finds_keys(join, clauses, self._schema_to_change(), source, self.config, write)
+        equal = join.equalities(self.uri)
+        checks = not merge.finds_keys(join, equal, clauses, self._schema_to_change(), source, self.config, write)
         changes = self._changes(write, moves=merge.moves(clauses, self.config), checks_arrivals=checks)
         made = merge.run_merge(
             changes,
             join,
+            equal,
             clauses,
             partial(_all_columns, pinned, changes),
             source,

@@ -29,14 +29,9 @@ def connection(
     Raises:
         OptionError: duckdb is not installed, or DuckDB refuses the statement.
     """
-    try:
+    with refusals(table, failed), tempfile.TemporaryDirectory(prefix="hoodie-sql-") as folder:
         import duckdb  # noqa: PLC0415 - an extra
-    except ModuleNotFoundError:
-        raise OptionError(
-            f"expressions of SQL over table {table} need duckdb, which is not installed\n"
-            "  fix:     pip install 'hoodie[sql]'"
-        ) from None
-    with tempfile.TemporaryDirectory(prefix="hoodie-sql-") as folder:
+
         settings: dict[str, Any] = {
             "memory_limit": f"{max(memory_bytes, 64 << 20) >> 20}MiB",
             "temp_directory": folder,
@@ -46,12 +41,26 @@ def connection(
         try:
             con.execute("SET TimeZone = 'UTC'")
             yield con
-        except duckdb.Error as exc:
-            if failed:
-                raise failed[0] from None
-            raise OptionError(f"table {table}: {exc}") from exc
         finally:
             con.close()
+
+
+@contextmanager
+def refusals(table: str, failed: Sequence[Exception] = ()) -> Iterator[None]:
+    """What DuckDB refuses is an OptionError; so is its absence. Arguments as of `connection`."""
+    try:
+        import duckdb  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError:
+        raise OptionError(
+            f"expressions of SQL over table {table} need duckdb, which is not installed\n"
+            "  fix:     pip install 'hoodie[sql]'"
+        ) from None
+    try:
+        yield
+    except duckdb.Error as exc:
+        if failed:
+            raise failed[0] from None
+        raise OptionError(f"table {table}: {exc}") from exc
 
 
 def register(con: duckdb.DuckDBPyConnection, tables: Mapping[str, Any], failed: list[Exception]) -> None:

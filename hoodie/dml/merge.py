@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 
 from hoodie.dml.changes import Changes, checked_values, require_whole_columns
 from hoodie.dml.clause import Case, Clause
-from hoodie.dml.duck import assigned, connection, quoted, register
+from hoodie.dml.duck import assigned, connection, quoted, refusals, register
+from hoodie.dml.equalities import Equalities, partners_within
 from hoodie.dml.merge_plan import MergePlan, Tally
 from hoodie.errors import DuplicateKeyError, OptionError, SchemaError
 from hoodie.keygen.generator import DEFAULT_PARTITION, EMPTY_KEY, NULL_KEY, key_generator
@@ -19,7 +20,7 @@ from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
 from hoodie.read.dataset import TableDataset
-from hoodie.read.pushdown import NewScan
+from hoodie.read.pushdown import NewScan, Query
 from hoodie.write.keys import key_columns
 from hoodie.write.placement import is_global
 
@@ -35,6 +36,11 @@ class Join(NamedTuple):
     on: str
     source_alias: str
     target_alias: str
+
+    def equalities(self, table: str) -> Equalities:
+        """Raises OptionError, which names the table, for what is no condition."""
+        with refusals(table):
+            return Equalities.of(self.on, target=self.target_alias, source=self.source_alias)
 
 
 class Merge(Generic[Result]):
@@ -162,6 +168,7 @@ def moves(clauses: Sequence[Clause], config: TableConfig) -> bool:
 
 def finds_keys(
     join: Join,
+    equal: Equalities,
     clauses: Sequence[Clause],
     schema: pa.Schema,
     source: pa.Table,
@@ -172,15 +179,9 @@ def finds_keys(
 
     Else the keys of all inserts are looked up once more: 0.25 of 0.65 s of CPU where 50,000 rows meet a million with random keys.
     """
-    found = set()
-    for term in re.split(r"\s+and\s+", join.on.strip(), flags=re.IGNORECASE):
-        sides = re.fullmatch(r'(\w+)\."?(\w+)"?\s*==?\s*(\w+)\."?(\w+)"?', term.strip())
-        if sides is None:
-            return False
-        one, left, other, right = sides.groups()
-        if {one, other} != {join.target_alias, join.source_alias} or left != right:
-            return False
-        found.add(left)
+    if not equal.are_all or any(left != right for left, right in equal.pairs):
+        return False
+    found = {name for name, _ in equal.pairs}
     keys = {*key_columns(config)}
     # Of times that a path is made of, and of structs with a key inside, several make one key. No partition tells of a key that is
     # unique in the whole table.
@@ -213,6 +214,7 @@ def _is_compared_as_key(name: str, schema: pa.Schema, source: pa.Table) -> bool:
 def run_merge(
     changes: Changes,
     join: Join,
+    equal: Equalities,
     clauses: Sequence[Clause],
     scan: NewScan,
     source: pa.Table,
@@ -231,8 +233,12 @@ def run_merge(
     parameters = _Parameters()
     names, keys = changes.columns.names, key_columns(config)
     given = _given(clauses, changes.columns, source.schema, join, parameters, table=uri)
-    query = _query(join, clauses, changes.columns, given, keys, all_pairs=tally is not None)
+    updates = [n for n, clause in enumerate(clauses) if clause.case is not Case.NOT_MATCHED and not clause.deletes]
+    kept = [at for at in range(len(names)) if any((number, at) not in given for number in updates)]
+    query = _query(join, clauses, {at: names[at] for at in kept}, given, keys, all_pairs=tally is not None)
     failed: list[Exception] = []
+    if all(clause.case is not Case.NOT_MATCHED_BY_SOURCE for clause in clauses):
+        scan = _within(scan, partners_within(equal, changes.columns, source))
     with connection(uri, memory_bytes=memory_bytes, failed=failed) as con:
         register(con, {**tables, TARGET: TableDataset(scan), SOURCE: source}, failed)
         for batch in pa.RecordBatchReader.from_stream(con.sql(query, params=parameters or None)):
@@ -250,31 +256,46 @@ def run_merge(
                     continue
                 if tally is not None:
                     tally.by_clause[number] += fitting.num_rows
-                values = [
-                    fitting.column(_given_as(number, at) if (number, at) in given else f"*{at}")
-                    for at in range(len(names))
-                ]
-                new = pa.table(values, names)
                 old = fitting.select([f"*old {at}" for at in range(len(keys))]).rename_columns(keys)
                 if clause.deletes:
                     yield from changes.deleted(old)
-                elif clause.case is Case.NOT_MATCHED:
-                    yield from changes.inserted(new)
-                else:
-                    yield from changes.updated(old, new)
+                    continue
+                inserts = clause.case is Case.NOT_MATCHED
+                values = [
+                    fitting.column(_given_as(number, at))
+                    if (number, at) in given
+                    else pa.nulls(fitting.num_rows, field.type)
+                    if inserts
+                    else fitting.column(f"*{at}")
+                    for at, field in enumerate(changes.columns)
+                ]
+                new = pa.table(values, names)
+                yield from changes.inserted(new) if inserts else changes.updated(old, new)
         yield from changes.rest()
+
+
+def _within(scan: NewScan, bounds: pc.Expression | None) -> NewScan:
+    """The scans, of rows within these bounds where that leaves files out: else to compare each row costs more than the join does."""
+    if bounds is None:
+        return scan
+
+    def within(columns: Sequence[str] | None, where: Any) -> Query:
+        every, some = scan(columns, where), scan(columns, bounds if where is None else bounds & where)
+        return some if len(some.plan.tasks) < len(every.plan.tasks) else every
+
+    return within
 
 
 def _query(
     join: Join,
     clauses: Sequence[Clause],
-    schema: pa.Schema,
+    kept: Mapping[int, str],
     given: Mapping[tuple[int, int], str],
     keys: Sequence[str],
     *,
     all_pairs: bool,
 ) -> str:
-    """Columns: the number of the clause, how many rows of the source are for the stored row, the stored values of all columns,
+    """Columns: the number of the clause, how many rows of the source are for the stored row, the stored values of the `kept` columns,
     those of key and partition columns, and what clauses give.
 
     `all_pairs`: pairs that no clause fits are there, too, and a column tells which rows are pairs.
@@ -294,7 +315,7 @@ def _query(
     clause_of = f"CASE {whens} END"
     # DuckDB does not repeat an expression with a subquery by its name.
     picked = f"({clause_of})" if any(_SUBQUERY.search(each.condition or "") for each in clauses) else quoted(_CLAUSE)
-    columns = [f"{t}.{quoted(field.name)} AS {quoted(f'*{at}')}" for at, field in enumerate(schema)]
+    columns = [f"{t}.{quoted(name)} AS {quoted(f'*{at}')}" for at, name in kept.items()]
     columns += [f"{t}.{quoted(name)} AS {quoted(f'*old {at}')}" for at, name in enumerate(keys)]
     columns += [
         f"CASE WHEN {picked} = {number} THEN {value} END AS {quoted(_given_as(number, at))}"

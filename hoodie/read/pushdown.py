@@ -7,12 +7,15 @@ from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
+from hoodie.model.plans import ReadPlan
 from hoodie.read.where import Where
 
 
 class Query(Protocol):
     """What others need of a scan."""
 
+    @property
+    def plan(self) -> ReadPlan: ...
     @property
     def schema(self) -> pa.Schema: ...
     def to_reader(self) -> pa.RecordBatchReader: ...
