@@ -26,9 +26,9 @@ class Upgrades(OpenTable):
         """Make a table one of a later version: 8 or 9, which Apache Hudi 1.x makes by default, or 6, which hoodie writes.
 
         Nothing else upgrades a table. The metadata table is dropped. Who has the table open, opens it again: this very object, too.
-        Tables of version 3, 4 and 5, which are read and not written, become one of version 6 first; only their properties
-        change. On the way to 8 or 9 writes and services that are pending have to end first, and a merge-on-read table
-        is compacted in full. Versions before 1.0 of Apache Hudi cannot read it any more; `downgrade` is the way back.
+        Tables of version 3, 4 and 5, which are read and not written, become one of version 6 first: their properties change, and
+        logs are compacted. On the way to 8 or 9 writes and services that are pending have to end first, and a merge-on-read table is
+        compacted in full. Versions before 1.0 of Apache Hudi cannot read it any more; `downgrade` is the way back.
 
         Args:
             version: 6, 8 or 9.

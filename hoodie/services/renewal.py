@@ -1,22 +1,27 @@
 """The upgrade of a table of version 3, 4 or 5 to version 6, on request (Apache Hudi: its handlers `ThreeToFour` to `FiveToSix`).
 
-Timeline, files and logs stay as they are, and so does what is pending. The properties are replaced, which is the one step that
-counts. Apache Hudi up to 0.13 keeps the plan of a compaction twice; the second one, which later readers do not know, goes before. It
-wrote null partition values into a partition `default`, later releases write them into another one: such a table has to be
-written anew first. The metadata table is dropped.
+Timeline and files stay as they are. The properties are replaced, which is the one step that counts. Then what dead processes left is
+rolled back, and a merge-on-read table is compacted in full, because hudi-rs does not read the log blocks of those releases. Apache
+Hudi up to 0.13 keeps the plan of a compaction twice; the second one, which later readers do not know, goes before. It wrote null
+partition values into a partition `default`, later releases write them into another one: such a table has to be written anew first.
+The metadata table is dropped.
 """
 
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
-from hoodie.errors import UnsupportedTableError
+from hoodie.errors import CommitConflictError, UnsupportedTableError
 from hoodie.format.layout import V6
-from hoodie.model.enums import Action, State
+from hoodie.model.enums import Action, State, TableType
 from hoodie.model.names import HOODIE, join
 from hoodie.model.service_results import UpgradeResult
-from hoodie.options.table import renewed_properties
-from hoodie.services.version_change import described_changes, put_properties
+from hoodie.options.fits import check_writable
+from hoodie.options.table import parse_table_config, renewed_properties
+from hoodie.options.write import WriteOptions
+from hoodie.services.acts import settle
+from hoodie.services.version_change import compact_all, described_changes, put_properties
 from hoodie.txn.same_table import require_same_table
 from hoodie.view.context import TableContext, load_config
 
@@ -25,7 +30,7 @@ log = logging.getLogger("hoodie")
 _AUX = join(HOODIE, ".aux")
 
 
-def renew(context: TableContext, *, dry_run: bool) -> UpgradeResult:
+def renew(context: TableContext, options: WriteOptions, *, dry_run: bool) -> UpgradeResult:
     """Make the table one of version 6, or say what that would do.
 
     Raises:
@@ -34,7 +39,11 @@ def renew(context: TableContext, *, dry_run: bool) -> UpgradeResult:
     config, storage = context.config, context.storage
     properties = renewed_properties(config)
     found = UpgradeResult(
-        int(config.version), int(V6.version), changes=described_changes(config.raw, properties), dry_run=dry_run
+        int(config.version),
+        int(V6.version),
+        compacted=sum(1 for each in context.snapshot().view.latest_slices() if each.logs),
+        changes=described_changes(config.raw, properties),
+        dry_run=dry_run,
     )
     _require_known_nulls(context)
     if dry_run:
@@ -45,7 +54,17 @@ def renew(context: TableContext, *, dry_run: bool) -> UpgradeResult:
         storage.each(storage.delete, [join(_AUX, config.layout.file_name(plan)) for plan in plans])
         put_properties(context, properties, done="upgraded")
     log.info("upgraded table %s from version %d to %d", storage.uri, found.before, found.after)
-    return found
+    renewed = replace(context, config=parse_table_config(properties, uri=storage.uri))
+    try:
+        check_writable(renewed.config)
+        settle(renewed, options)
+        compacted = compact_all(renewed, options) if config.table_type is TableType.MERGE_ON_READ else 0
+    except (CommitConflictError, UnsupportedTableError) as exc:
+        log.warning(
+            "table %s was upgraded, and not compacted, so that hudi-rs cannot read its logs: %s", storage.uri, exc
+        )
+        compacted = 0
+    return replace(found, compacted=compacted)
 
 
 def _require_known_nulls(context: TableContext) -> None:

@@ -50,7 +50,7 @@ def upgrade(context: TableContext, options: WriteOptions, version: TableVersion,
     """
     context = context.on_storage()
     if not context.config.layout.is_written:
-        renewed = renew(context, dry_run=dry_run)
+        renewed = renew(context, options, dry_run=dry_run)
         if version is V6.version:
             return renewed
         config = parse_table_config(renewed_properties(context.config), uri=context.storage.uri)

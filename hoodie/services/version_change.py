@@ -50,9 +50,7 @@ def change_version(
     if not dry_run:
         settle(context, options)
         if moves and config.table_type is TableType.MERGE_ON_READ:
-            everything = replace(options.compaction, strategies=(Strategy.UNBOUNDED,), chooses=None)
-            results = compact(context, replace(options, compaction=everything), budget_s=None)
-            compacted = sum(each.files for each in results)
+            compacted = compact_all(context, options)
             if after_compaction is not None:
                 after_compaction()
     with under_lock(context) if not dry_run else nullcontext():
@@ -74,6 +72,13 @@ def change_version(
         else:
             put_properties(context, properties, done=done)
     return replace(found, compacted=compacted)
+
+
+def compact_all(context: TableContext, options: WriteOptions) -> int:
+    """Compact every file slice with logs; gives how many there were."""
+    everything = replace(options.compaction, strategies=(Strategy.UNBOUNDED,), chooses=None)
+    results = compact(context, replace(options, compaction=everything), budget_s=None)
+    return sum(each.files for each in results)
 
 
 def described_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
