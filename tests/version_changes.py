@@ -5,6 +5,9 @@ from typing import Any
 
 import pytest
 
+from hoodie.format.properties import format_properties, parse_properties_file
+from hoodie.model.names import PROPERTIES
+from hoodie.storage.base import Storage
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.table import HoodieTable
 from tests.memory_tables import Input, batch, copy_of, keys, new_table, opened, plain
@@ -67,3 +70,21 @@ def lived_in(kind: str, **more: Any) -> tuple[Any, Any]:
         opened(FaultStorage(storage, [Fault(12, "before")]), clock).upsert(batch([Input("dead", "a", 1, 1)]))
     table.rollback()
     return storage, clock
+
+
+def properties_of(storage: Storage) -> dict[str, str]:
+    return parse_properties_file(storage.read(PROPERTIES), path=PROPERTIES)
+
+
+def make_old(storage: Storage, version: str) -> None:
+    """What properties of such a table say, and what stands beside it, as releases of Apache Hudi before 0.14 had it."""
+    dropped = {"hoodie.table.ordering.fields", "hoodie.table.keygenerator.type", "hoodie.table.timeline.timezone"}
+    if version == "3":
+        dropped.add("hoodie.table.checksum")
+    more = {
+        "hoodie.table.version": version,
+        **({} if version == "3" else {"hoodie.table.metadata.partitions": "files"}),
+    }
+    kept = {name: value for name, value in properties_of(storage).items() if name not in dropped}
+    storage.replace(PROPERTIES, format_properties({**kept, **more}, comment=[]).encode())
+    storage.replace(".hoodie/metadata/.hoodie/hoodie.properties", b"hoodie.table.version=" + version.encode())

@@ -4,14 +4,12 @@ import pytest
 
 import hoodie
 from hoodie.errors import OptionError, UnsupportedTableError
-from hoodie.format.properties import format_properties, parse_properties_file
 from hoodie.model.enums import Action
-from hoodie.model.names import PROPERTIES
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.table import open_at
 from tests.memory_tables import Input, batch, keys, new_table, opened, plain
 from tests.told_by_tables import states
-from tests.version_changes import check_deaths, lived_in
+from tests.version_changes import check_deaths, lived_in, make_old, properties_of
 
 KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 OLD = pytest.mark.parametrize(
@@ -19,24 +17,6 @@ OLD = pytest.mark.parametrize(
     [("3", "COPY_ON_WRITE"), ("4", "MERGE_ON_READ"), ("5", "COPY_ON_WRITE"), ("5", "MERGE_ON_READ")],
 )
 METADATA = {"hoodie.metadata.enable": "true"}
-
-
-def properties_of(storage):
-    return parse_properties_file(storage.read(PROPERTIES), path=PROPERTIES)
-
-
-def make_old(storage, version):
-    """What properties of such a table say, and what stands beside it, as releases of Apache Hudi before 0.14 had it."""
-    dropped = {"hoodie.table.ordering.fields", "hoodie.table.keygenerator.type", "hoodie.table.timeline.timezone"}
-    if version == "3":
-        dropped.add("hoodie.table.checksum")
-    more = {
-        "hoodie.table.version": version,
-        **({} if version == "3" else {"hoodie.table.metadata.partitions": "files"}),
-    }
-    kept = {name: value for name, value in properties_of(storage).items() if name not in dropped}
-    storage.replace(PROPERTIES, format_properties({**kept, **more}, comment=[]).encode())
-    storage.replace(".hoodie/metadata/.hoodie/hoodie.properties", b"hoodie.table.version=" + version.encode())
 
 
 def everything(storage):
