@@ -14,7 +14,7 @@ LAYERS = (
     ("index", "page"),
     ("txn",),
     ("read", "write", "timeline_server", "hive", "kv"),
-    ("undo",),
+    ("undo", "mirrors"),
     ("services",),
     ("repair", "writer"),
     ("maintenance", "consumers", "dml", "keyed", "verbs"),

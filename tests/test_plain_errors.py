@@ -28,6 +28,7 @@ pytestmark = in_memory("what is asked of a storage is counted")
 
 ROW = [{"id": "x", "part": "a", "val": 1, "ts": 9}]
 FITTING: dict[str, Any] = {
+    "format": "delta",
     "data": ROW,
     "operation": "upsert",
     "partitions": ["a"],

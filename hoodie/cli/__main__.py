@@ -34,6 +34,7 @@ MODULES = {
     "expiry": ("ttl",),
     "erase": ("erase",),
     "hive_sync": ("hive-sync",),
+    "publish": ("publish",),
     "indexes": ("index",),
     "ingest": ("ingest",),
     "savepoints": ("savepoint", "savepoints", "restore"),

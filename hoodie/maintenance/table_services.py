@@ -10,6 +10,7 @@ from hoodie.maintenance.erasure import Erasure
 from hoodie.maintenance.hive import HiveRegistration
 from hoodie.maintenance.indexes import Indexes
 from hoodie.maintenance.job import Job
+from hoodie.maintenance.publishing import Publishing
 from hoodie.maintenance.repairs import Repairs, Validation
 from hoodie.maintenance.rollback import Rollbacks
 from hoodie.maintenance.savepoints import Savepoints
@@ -26,6 +27,7 @@ class TableServices(
     Archiving,
     Expiry,
     HiveRegistration,
+    Publishing,
     Indexes,
     Savepoints,
     Rollbacks,

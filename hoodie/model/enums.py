@@ -120,6 +120,12 @@ class RowCopies(StrEnum):
     """Each task writes a copy of its own."""
 
 
+class LakeFormat(StrEnum):
+    """A table format in whose metadata a table can be published."""
+
+    DELTA = "delta"
+
+
 class QueryType(StrEnum):
     """What a query reads: the newest rows, base files only, or what was committed in a range."""
 

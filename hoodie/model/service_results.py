@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import Any
 
+from hoodie.model.enums import LakeFormat
 from hoodie.model.results import BriefRepr, PlainInstants, format_count
 
 
@@ -187,3 +188,28 @@ class ConsumerInfo(PlainInstants):
     lag: ConsumerLag
     before_images: bool = False
     """Whether it reads the change feed: then cleans keep what it needs, for some time."""
+
+
+# -- Publications in other formats.
+
+
+@dataclass(frozen=True, repr=False)
+class Published(BriefRepr):
+    """One publication."""
+
+    format: LakeFormat
+    instant: str | None
+    """The newest commit that the published state shows; None: the table has none."""
+    version: int
+    """Of the other format, which shows it."""
+    added: int = 0
+    """Base files."""
+    removed: int = 0
+    changed: bool = True
+    """Whether anything was written: False where the published state showed it already."""
+
+    def __str__(self) -> str:
+        state = f"{self.format.value} version {self.version} shows instant {self.instant}"
+        if not self.changed:
+            return f"{state} already"
+        return f"{state}: {format_count(self.added, 'file')} added, {self.removed:,} removed"

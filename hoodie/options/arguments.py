@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hoodie.errors import OptionError
-from hoodie.model.enums import ChangeFormat, CleanPolicy, QueryType, TableType, WriteOperation
+from hoodie.model.enums import ChangeFormat, CleanPolicy, LakeFormat, QueryType, TableType, WriteOperation
 from hoodie.options.cleaning import ArchivingOptions, CleaningOptions
 from hoodie.options.clustering import ClusteringOptions
 from hoodie.options.compaction import CompactionOptions, LogCompactionOptions
@@ -227,6 +227,13 @@ def parse_images(images: str) -> ChangeFormat:
     if images not in list(ChangeFormat):
         raise OptionError(f"images={images!r} is none of {', '.join(ChangeFormat)}")
     return ChangeFormat(images)
+
+
+def parse_format(format: str | LakeFormat) -> LakeFormat:
+    """What `publish` publishes a table in."""
+    if format not in list(LakeFormat):
+        raise OptionError(f"publish({format!r}): the formats are {', '.join(LakeFormat)}")
+    return LakeFormat(format)
 
 
 def parse_query(query: str) -> QueryType:

@@ -171,6 +171,8 @@ class WriteOptions(FileSettings, StreamSettings):
     hive_sync: HiveSyncOptions = group(HiveSyncOptions)
     callback: CallbackOptions = group(CallbackOptions)
     metrics: MetricsOptions = group(MetricsOptions)
+    publishes_delta: bool = option("hoodie.python.publish.delta", boolean(), False)
+    """Publish the table as a Delta table after each commit (docs/PUBLISH.md). A failure is a warning; the next one makes up for it."""
 
     def gathers_markers(self, files: int) -> bool:
         """Whether so many files are marked by lines of one: a file and a folder for each are a seventh of what a small one costs."""

@@ -23,7 +23,6 @@ from hoodie.options.arguments import parse_columns
 from hoodie.options.read import ReadOptions
 from hoodie.read.count import count_files
 from hoodie.read.deletion_vectors import say_what_counts
-from hoodie.read.lazy_frame import lazy_frame
 from hoodie.read.plan import plan_pinned
 from hoodie.read.scan_tasks import FileTask, Task, run_task, with_scan_files
 from hoodie.read.where import Where, both
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     import hoodie.read.dataset
+    import hoodie.read.lazy_frame
     from hoodie.read.dataset import TableDataset
 
 T = TypeVar("T")
@@ -228,7 +228,7 @@ class Scan:
             >>> table.scan().to_polars_lazy().filter(pl.col("city") == "rome").select("fare").collect()
         """
         self._whole_states()
-        return lazy_frame(self.schema, self._part)
+        return hoodie.read.lazy_frame.lazy_frame(self.schema, self._part)
 
     def dataset(self) -> TableDataset:
         """A pyarrow Dataset of this scan, for duckdb, datafusion, ibis and others that push columns and filters down into it.

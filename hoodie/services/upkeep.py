@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hoodie.hive.sync import sync
+from hoodie.mirrors.delta import publish_delta
 from hoodie.options.write import WriteOptions
 from hoodie.services import archiving, expiry
 from hoodie.view.context import TableContext
@@ -34,5 +35,12 @@ HIVE_SYNC = Upkeep(
     lambda context, options: sync(context, options.hive_sync),
     is_service=False,
 )
-UPKEEP: tuple[Upkeep, ...] = (EXPIRY, HIVE_SYNC, ARCHIVING)
+PUBLICATION = Upkeep(
+    "the publication as a Delta table",
+    lambda _, options: options.publishes_delta,
+    lambda _: False,
+    lambda context, _: publish_delta(context),
+    is_service=False,
+)
+UPKEEP: tuple[Upkeep, ...] = (EXPIRY, HIVE_SYNC, PUBLICATION, ARCHIVING)
 """In the order in which they take their turn: what expired is no longer registered, and what is archived was."""

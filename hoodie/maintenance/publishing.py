@@ -1,0 +1,38 @@
+"""The publication in other formats as a method."""
+
+from __future__ import annotations
+
+import hoodie.mirrors
+from hoodie.maintenance.base import OpenTable
+from hoodie.model.enums import LakeFormat
+from hoodie.model.service_results import Published
+from hoodie.options.arguments import parse_format
+from hoodie.storage.refusals import said_plainly
+
+
+class Publishing(OpenTable):
+    @said_plainly
+    def publish(self, format: str | LakeFormat, *, dry_run: bool = False) -> Published:
+        """Publish the table in the metadata of another format, over the same base files, or bring what is published up to date. With
+        `hoodie.python.publish.delta=true` writes do this by themselves.
+
+        Readers see base files only: on a merge-on-read table not the rows that still stand in logs.
+
+        Args:
+            format: "delta".
+            dry_run: only say what would change.
+
+        Returns:
+            What changed, and the instant that is shown now.
+
+        Raises:
+            UnsupportedTableError: the format cannot say what the table's files are.
+            SchemaError: it has no type for a column.
+
+        Example:
+            >>> table.publish("delta")
+            >>> duckdb.sql("SELECT * FROM delta_scan('/data/trips')")
+        """
+        context, _ = self._at_work()
+        parse_format(format)
+        return hoodie.mirrors.delta.publish_delta(context, dry_run=dry_run)

@@ -1,0 +1,248 @@
+"""A table published as a Delta table: its log holds the base files of the newest commit, whatever came in between."""
+
+import json
+import random
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import hoodie
+from hoodie.cli.__main__ import main
+from hoodie.errors import OptionError, SchemaError, UnsupportedTableError
+from hoodie.mirrors.delta import APP
+from hoodie.mirrors.delta_log import FOLDER, read_state
+from hoodie.mirrors.delta_types import schema_string
+from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
+from tests.memory_tables import Input, batch, new_table, opened
+
+KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
+ROWS = [Input(f"k{n}", f"p{n % 3}", n, n) for n in range(9)]
+
+
+def bases(table):
+    plan = table.scan(query="read_optimized").plan
+    return {task.slice.base.path for task in plan.tasks}
+
+
+def published(storage):
+    return {unquote(path) for path in read_state(storage).files}
+
+
+def make(kind="COPY_ON_WRITE"):
+    storage, clock = new_table(table_type=kind)
+    table = opened(storage, clock)
+    table.insert(batch(ROWS))
+    return storage, clock, table
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_log_follows_the_table(kind):
+    storage, _, table = make(kind)
+    first = table.publish("delta")
+    assert (first.version, first.added, first.removed, first.instant) == (0, 3, 0, table.timeline.commits[-1].time)
+    table.upsert(batch([Input("k0", "p0", 20, 50)]))
+    second = table.publish("delta")
+    on_log = kind == "MERGE_ON_READ"
+    assert (second.changed, second.added, second.removed) == ((False, 0, 0) if on_log else (True, 1, 1))
+    table.delete_partitions(["p1"])
+    table.publish("delta")
+    table.clean(retain_commits=1)
+    assert published(storage) == bases(table)
+    assert all(storage.exists(path) for path in published(storage))
+    state = read_state(storage)
+    assert state.transactions == {APP: int(table.timeline.commits[-1].time)}
+    again = table.publish("delta")
+    assert (again.changed, again.version, read_state(storage)) == (False, state.version, state)
+    assert str(again).endswith("already")
+
+
+def test_a_file_is_described_by_its_footer():
+    storage, _, table = make()
+    table.publish("delta")
+    for path, each in read_state(storage).files.items():
+        stats = json.loads(each["stats"])
+        assert stats["numRecords"] == 3
+        assert stats["minValues"]["part"] == stats["maxValues"]["part"] == path[:2]
+        assert each["size"] == storage.stat(path).size_bytes
+
+
+def test_a_publication_that_dies_leaves_a_whole_version_or_none():
+    storage, clock, table = make()
+    table.publish("delta")
+    before = published(storage)
+    table.upsert(batch([Input("k0", "p0", 20, 50)]))
+    kept, after = storage.snapshot(), bases(table)
+    traced = FaultStorage(storage)
+    opened(traced, clock).publish("delta")
+    for fault in crash_points(traced.trace):
+        storage.restore(kept)
+        with pytest.raises(InjectedFault):
+            opened(FaultStorage(storage, [fault]), clock).publish("delta")
+        assert published(storage) in (before, after)
+        opened(storage, clock).publish("delta")
+        assert published(storage) == after
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_of_publications_at_once_the_newest_state_stays(monkeypatch, depth):
+    storage, clock, table = make()
+    create, others = storage.create_new, []
+
+    def late(path, data, **how):
+        if path.startswith(FOLDER) and len(others) < depth:  # meanwhile there is a commit, and somebody publishes it
+            others.append(path)
+            other = opened(storage, clock)
+            other.upsert(batch([Input("k0", "p0", 20 + len(others), 50 + len(others))]))
+            other.publish("delta")
+        create(path, data, **how)
+
+    monkeypatch.setattr(storage, "create_new", late)
+    table.publish("delta")
+    assert published(storage) == bases(opened(storage, clock))
+    assert [name for name in storage.names(FOLDER) if name.endswith(".json")] == [
+        f"{version:020}.json" for version in range(read_state(storage).version + 1)
+    ]
+
+
+def test_a_checkpoint_says_what_the_versions_say():
+    storage, _, table = make()
+    for n in range(22):
+        table.upsert(batch([Input("k0", "p0", n, 50 + n)]))
+        assert table.publish("delta").version == n
+    state = read_state(storage)
+    names = storage.names(FOLDER)
+    (checkpoint,) = (name for name in names if name.endswith(".parquet"))
+    assert json.loads(storage.read(f"{FOLDER}/_last_checkpoint"))["version"] == 20
+    assert pq.read_table(pa.BufferReader(storage.read(f"{FOLDER}/{checkpoint}"))).num_rows == 6
+    for name in names:
+        if name.endswith(".json") and int(name[:20]) <= 20:
+            storage.delete(f"{FOLDER}/{name}")
+    assert read_state(storage).files.keys() == state.files.keys()
+    assert not table.publish("delta").changed
+    storage.delete(f"{FOLDER}/{checkpoint}")
+    with pytest.raises(hoodie.HoodieError, match="has no version 0"):
+        table.publish("delta")
+
+
+def test_writes_publish_by_option(caplog):
+    storage, clock, table = make()
+    options = {"hoodie.python.publish.delta": "true"}
+    table = opened(storage, clock, options)
+    table.upsert(batch([Input("k0", "p0", 20, 50)]))
+    assert published(storage) == bases(table)
+    storage.create_new(f"{FOLDER}/{2:020}.json", b"{}")
+    table.upsert(batch([Input("k0", "p0", 21, 51)]))
+    assert "the commit stands, but the publication as a Delta table after it failed" in caplog.text
+
+
+def test_what_cannot_be_published_says_so(tmp_path):
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    with pytest.raises(SchemaError, match="no columns yet"):
+        table.publish("delta")
+    with pytest.raises(OptionError, match="the formats are delta"):
+        table.publish("parquet")
+    with pytest.raises(SchemaError, match="column 'at': column 'x': Delta Lake has no type for time64"):
+        schema_string(pa.schema([("at", pa.struct([("x", pa.time64("us"))]))]))
+    storage, _, foreign = make()
+    storage.create_new(f"{FOLDER}/{0:020}.json", b'{"metaData":{"id":"x","configuration":{}}}')
+    with pytest.raises(UnsupportedTableError, match="hoodie has not published"):
+        foreign.publish("delta")
+
+
+def test_a_renamed_column_is_published_when_older_files_are_rewritten(tmp_path):
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    table.insert({"id": [1, 2], "n": [1, 2], "m": [3, 4]})
+    table.publish("delta")
+    table.alter.rename_column("n", "other")
+    with pytest.raises(UnsupportedTableError, match=r"column 'other' of table .* has another name in older files"):
+        table.publish("delta")
+    table.upsert({"id": [1], "other": [5], "m": [3]})
+    assert table.publish("delta").changed
+
+
+def test_the_command(tmp_path, capsys):
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    table.insert({"id": [1]})
+    assert main(["publish", str(tmp_path / "t"), "--as", "delta", "--dry-run"]) == 0
+    assert capsys.readouterr().out.startswith("dry run: delta version 0 shows instant ")
+    assert not (tmp_path / "t" / FOLDER).exists()
+    assert main(["publish", str(tmp_path / "t"), "--as", "delta", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["added"] == 1
+
+
+# -- Read by others.
+
+
+def rows(table):
+    return sorted(map(repr, table.to_pylist()))
+
+
+def read_back(path, names):
+    """The rows as delta-rs, DataFusion, polars and duckdb have them."""
+    deltalake = pytest.importorskip("deltalake")
+    duckdb = pytest.importorskip("duckdb")
+    pl = pytest.importorskip("polars")
+    table = deltalake.DeltaTable(path)
+    dataset = table.to_pyarrow_dataset()
+    yield "delta-rs", dataset.to_table(names)
+    query = deltalake.QueryBuilder().register("t", table).execute(f"SELECT {', '.join(names)} FROM t")
+    yield "DataFusion", pa.table(query.read_all())
+    yield "polars", pl.scan_delta(str(path)).select(names).collect().to_arrow()
+    yield "duckdb", duckdb.sql(f"SELECT {', '.join(names)} FROM dataset").arrow().read_all()
+
+
+ACTS = {
+    "upsert": lambda t, rng, n: t.upsert(some(rng, n)),
+    "insert": lambda t, rng, n: t.insert(some(rng, n, base=1000 * n)),
+    "delete": lambda t, rng, n: t.delete(where=f"id % 7 = {rng.randrange(7)}"),
+    "overwrite": lambda t, rng, n: t.insert_overwrite(some(rng, n, base=100 * n)),
+    "drop": lambda t, rng, n: t.delete_partitions([f"p={rng.randrange(3)}"]),
+    "compact": lambda t, rng, n: t.compact() if t.config.table_type == "MERGE_ON_READ" else t.cluster(),
+    "cluster": lambda t, rng, n: t.cluster(),
+    "clean": lambda t, rng, n: t.clean(retain_commits=1),
+    "restore": lambda t, rng, n: t.rollback(),
+    "new column": lambda t, rng, n: t.upsert(some(rng, n).append_column(f"c{n}", [[float(n)] * 6]), options=NULLS),
+}
+NULLS = {"hoodie.write.set.null.for.missing.columns": "true"}
+
+
+def some(rng, n, base=0):
+    ids = rng.sample(range(base, base + 30), 6)
+    kind = pa.int32() if n < 4 else pa.int64()  # which widens the column
+    return pa.table(
+        {
+            "id": ids,
+            "p": [each % 3 for each in ids],
+            "ts": [n] * 6,
+            "v": [None if each % 5 == 0 else f"{n}-{each}" for each in ids],
+            "n": pa.array(ids, kind),
+        }
+    )
+
+
+@pytest.mark.parametrize(("kind", "left_out"), [(KINDS[0], False), (KINDS[0], True), (KINDS[1], False)])
+def test_others_read_the_rows_of_the_read_optimized_view(tmp_path, kind, left_out):
+    rng, path = random.Random(f"{kind}{left_out}"), tmp_path / "t"
+    options = {
+        "hoodie.datasource.write.hive_style_partitioning": "true",
+        "hoodie.datasource.write.drop.partition.columns": str(left_out).lower(),
+        **NULLS,
+    }
+    first = some(rng, 0)
+    table = hoodie.create_table(
+        path, first, record_key="id", partition_by="p", ordering="ts", table_type=kind, options=options
+    )
+    table.insert(first)
+    acts = [*ACTS, *rng.choices(list(ACTS), k=6)]
+    rng.shuffle(acts)
+    for n, act in enumerate(acts, 1):
+        if act in ("upsert", "insert", "overwrite"):
+            ACTS[act](hoodie.open_table(path, options=NULLS), rng, n)
+        else:
+            ACTS[act](table, rng, n)
+        table.publish("delta")
+        there = table.scan(query="read_optimized").to_arrow()
+        for engine, found in read_back(path, there.column_names):
+            assert rows(found) == rows(there), (engine, act, n)
