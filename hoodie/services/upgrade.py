@@ -55,7 +55,14 @@ def upgrade(context: TableContext, options: WriteOptions, version: TableVersion,
             return renewed
         config = parse_table_config(renewed_properties(context.config), uri=context.storage.uri)
         found = upgrade(replace(context, config=config), options, version, dry_run=dry_run)
-        return replace(found, before=renewed.before, changes=renewed.changes + found.changes)
+        return replace(
+            found,
+            before=renewed.before,
+            compacted=max(
+                renewed.compacted, found.compacted
+            ),  # the first compaction leaves the second one nothing to do
+            changes=renewed.changes + found.changes,
+        )
     layout = LAYOUTS[version]
     if context.config.layout is layout:
         if layout.by_completion and not dry_run:

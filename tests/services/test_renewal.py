@@ -92,7 +92,7 @@ def test_an_upgrade_keeps_rows_and_states_and_leaves_no_logs(kind, version, to):
     assert (dry.before, dry.after, dry.dry_run) == (int(version), to, True)
     assert f"hoodie.table.version=6, was {version}" in dry.changes
     done = opened(storage, clock).upgrade(to)
-    assert (done.before, done.after, done.changes) == (int(version), to, dry.changes)
+    assert (done.before, done.after, done.changes, done.compacted) == (int(version), to, dry.changes, dry.compacted)
     table = opened(storage, clock)
     assert int(table.config.version) == to
     assert plain(table.scan(meta_columns=True)) == rows
@@ -105,7 +105,8 @@ def test_an_upgrade_keeps_rows_and_states_and_leaves_no_logs(kind, version, to):
     assert table.validate(deep=True)
 
 
-def test_a_pending_compaction_is_run_and_its_second_plan_goes():
+@pytest.mark.parametrize("to", [6, 9])
+def test_a_pending_compaction_is_run_and_its_second_plan_goes(to):
     storage, clock = new_table(table_type="MERGE_ON_READ")
     table = opened(storage, clock)
     for n in range(3):
@@ -114,7 +115,7 @@ def test_a_pending_compaction_is_run_and_its_second_plan_goes():
     make_old(storage, "4")
     aux = f".hoodie/.aux/{plan}.compaction.requested"
     storage.replace(aux, storage.read(f".hoodie/{plan}.compaction.requested"))
-    opened(storage, clock).upgrade(6)
+    assert opened(storage, clock).upgrade(to).compacted == 1
     table = opened(storage, clock)
     assert plan in [i.time for i in table.timeline.commits]
     assert not table.timeline.pending(Action.COMPACTION)
