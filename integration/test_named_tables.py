@@ -132,8 +132,14 @@ def test_rows_are_changed_by_the_name_of_the_table_itself(
     spark.sql("UPDATE by_name.made SET n = n * 10 WHERE id = 2")
     spark.sql("MERGE INTO by_name.made t USING (SELECT 1 AS id) s ON t.id = s.id WHEN MATCHED THEN DELETE")
     assert rows_of(spark.table("by_name.made")) == [(2, 20)]
+    spark.sql(
+        "CREATE OR REPLACE TABLE by_name.made USING hudi PARTITIONED BY (v) AS SELECT n, 'x' AS v FROM by_name.made"
+    )
+    assert rows_of(spark.table("by_name.made")) == [(20, "x")]
+    place = spark.sql("DESCRIBE DATABASE by_name").where("info_name = 'Location'").first()[1]
     spark.sql("DROP TABLE by_name.made")
     assert not spark.catalog.tableExists("by_name.made")
+    assert not list(Path(place.removeprefix("file:")).glob("made*"))
 
 
 def test_rows_are_not_changed_by_the_name_of_base_files(spark: SparkSession, trips: str) -> None:

@@ -11,7 +11,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -30,6 +31,7 @@ from hoodie.model.meta_fields import COMMIT_TIME
 from pyspark_hoodie import dataframe
 from pyspark_hoodie.frame_marks import marked
 from pyspark_hoodie.schema import selected_schema
+from pyspark_hoodie.sql_create import creating
 from pyspark_hoodie.where import quoted
 
 FORMAT = "hoodie"
@@ -95,10 +97,23 @@ def tell_spark(spark: SparkSession) -> None:
 
 def register(spark: Any, source: Any) -> None:
     """Let SQL and streams know a source by its name, unless a jar has one of that name."""
-    try:
+    with suppress(PySparkException), _active(spark):  # readers and writers are ours all the same, SQL is the jar's
         spark.dataSource.register(source)
-    except PySparkException:
-        return  # readers and writers are ours all the same, SQL is the jar's
+
+
+@contextmanager
+def _active(spark: Any) -> Iterator[None]:
+    """While it is entered, this session is the active one: what that one knows, Spark does not register in any."""
+    if not hasattr(spark, "_jsparkSession"):
+        yield
+        return
+    sessions = SparkSession._get_j_spark_session_class(spark._jvm)
+    before = sessions.getActiveSession()
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        sessions.setActiveSession(before.get()) if before.isDefined() else sessions.clearActiveSession()
 
 
 def replace_property(cls: type, name: str, wrap: Callable[[Any, Any], Any]) -> None:
@@ -354,10 +369,10 @@ class _Writing(Remembers):
         if state.is_ours or catalog.is_ours(state.format):
             if state.layout is not None:
                 raise OptionError(f"{state.layout} has no meaning for a table of format {FORMAT!r}: leave it out")
-            if not catalog.prepare(spark, f"using {state.format}"):
+            if not catalog.prepare(spark, f"table {name} using {state.format}"):
                 raise OptionError(no_catalog_table(f"saveAsTable({name!r})"))
             state.add(options)
-        with catalog.creating(name, dict(state.options.values())):
+        with creating(name, dict(state.options.values())):
             super().saveAsTable(name, None, mode, partitionBy, **options)  # type: ignore[misc]
 
     def insertInto(self, tableName: str, *args: Any, **options: Any) -> None:

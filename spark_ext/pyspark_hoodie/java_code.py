@@ -36,13 +36,18 @@ def load_classes(jvm: Any, *names: str) -> None:
 
     The compiler is the one by which Spark compiles its queries. It wants the classes that a file names before the file.
     """
-    if any(client is jvm._gateway_client for client in _loaded):
+    if are_loaded(jvm):
         return
     old_scala = jvm.scala.util.Properties.versionNumberString().startswith("2.12")
     folder = _folder_of_classes(jvm)
     for name in names:
         _compile_into(folder, jvm, _java(name, old_scala=old_scala))
     _loaded.append(jvm._gateway_client)
+
+
+def are_loaded(jvm: Any) -> bool:
+    """Whether `load_classes` was called for this JVM."""
+    return any(client is jvm._gateway_client for client in _loaded)
 
 
 def load_source(jvm: Any, package: str) -> None:

@@ -7,16 +7,19 @@ package hoodie_spark;
 import java.lang.reflect.Method;
 import java.util.*;
 import java.util.function.Function;
+import org.apache.hadoop.fs.Path;
 import org.apache.spark.api.python.PythonUtils;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.analysis.*;
 import org.apache.spark.sql.catalyst.catalog.*;
 import org.apache.spark.sql.connector.catalog.*;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.write.*;
+import org.apache.spark.sql.execution.datasources.v2.V2SessionCatalog;
 import org.apache.spark.sql.types.*;
 import org.apache.spark.sql.classic.SparkSession;
 
-public class HoodieCatalog extends DelegatingCatalogExtension {
+public class HoodieCatalog extends DelegatingCatalogExtension implements StagingTableCatalog {
   private static volatile Function python;
   private static volatile Set formats = new HashSet();
 
@@ -32,7 +35,7 @@ public class HoodieCatalog extends DelegatingCatalogExtension {
 
   static Object ask(Object[] question) { return python.apply(question); }
 
-  private static SessionCatalog entries() { return SparkSession.active().sessionState().catalog(); }
+  static SessionCatalog entries() { return SparkSession.active().sessionState().catalog(); }
 
   private static TableIdentifier named(Identifier ident) {
     String database = ident.namespace().length == 1 ? ident.namespace()[0] : entries().getCurrentDatabase();
@@ -41,8 +44,20 @@ public class HoodieCatalog extends DelegatingCatalogExtension {
 
   /* hoodie.`path` */
   private static boolean isPath(Identifier ident) {
-    return ident.namespace().length == 1 && isOurs(ident.namespace()[0]) && ident.name().indexOf('/') >= 0;
+    String[] above = ident.namespace();
+    return (above.length == 0 || (above.length == 1 && isOurs(above[0]))) && ident.name().indexOf('/') >= 0;
   }
+
+  /* The catalog `hoodie` of sessions whose own catalog is another format's: entries are those of the session. */
+  public static class Beside extends HoodieCatalog {
+    public Beside() { setDelegateCatalog(new V2SessionCatalog(entries())); }
+
+    public String name() { return "hoodie"; }
+
+    protected boolean makes(Map properties) { return properties.get("provider") == null || super.makes(properties); }
+  }
+
+  protected boolean makes(Map properties) { return isOurs(properties.get("provider")); }
 
   /* The entry of a table of ours; null for everything else. */
   private static CatalogTable entry(Identifier ident) {
@@ -111,29 +126,114 @@ public class HoodieCatalog extends DelegatingCatalogExtension {
 
   public Table createTable(Identifier ident, Column[] columns, Transform[] partitions, Map properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
-    if (!isOurs(properties.get("provider"))) return super.createTable(ident, columns, partitions, properties);
-    return created(ident, CatalogV2Util.v2ColumnsToStructType(columns), partitions, properties);
+    if (!makes(properties)) return super.createTable(ident, columns, partitions, properties);
+    return createTable(ident, CatalogV2Util.v2ColumnsToStructType(columns), partitions, properties);
   }
 
   public Table createTable(Identifier ident, StructType schema, Transform[] partitions, Map properties)
       throws TableAlreadyExistsException, NoSuchNamespaceException {
-    if (!isOurs(properties.get("provider"))) return super.createTable(ident, schema, partitions, properties);
-    return created(ident, schema, partitions, properties);
+    if (!makes(properties)) return super.createTable(ident, schema, partitions, properties);
+    HoodieTable made = unnamed(ident, schema, partitions, properties, null, false);
+    made.ask(new Object[] {"name"});
+    return made;
   }
 
-  private Table created(Identifier ident, StructType schema, Transform[] partitions, Map properties)
-      throws TableAlreadyExistsException, NoSuchNamespaceException {
-    if (tableExists(ident)) throw new TableAlreadyExistsException(ident);
+  /* A table with files and without its name. `replaced`: the entry in whose place it comes, without anything if that is another format's. */
+  private HoodieTable unnamed(
+      Identifier ident, StructType schema, Transform[] partitions, Map properties, Map replaced, boolean ofQuery)
+      throws TableAlreadyExistsException {
+    if (replaced == null && tableExists(ident)) throw new TableAlreadyExistsException(ident);
     ArrayList by = new ArrayList();
     for (int i = 0; i < partitions.length; i++) by.add(partitions[i].describe());
     TableIdentifier name = named(ident);
-    String location = (String) properties.get("location");
-    if (location == null) location = entries().defaultTablePath(name).toString();
-    ask(new Object[] {"create", SparkSession.active(), name.table(), name.database().get(), location, schema.json(), by, new HashMap(properties)});
-    // A query's rows come in the order of its own columns.
-    Map made = facts(entry(ident));
-    made.put("order", new ArrayList(Arrays.asList(schema.fieldNames())));
-    return (Table) ask(new Object[] {"open", SparkSession.active(), made, null});
+    return (HoodieTable) ask(new Object[] {
+      "create", SparkSession.active(), name.table(), name.database().get(), entries().defaultTablePath(name).toString(), schema.json(),
+      by, new HashMap(properties), replaced, Boolean.valueOf(ofQuery)});
+  }
+
+  public StagedTable stageCreate(Identifier ident, StructType schema, Transform[] partitions, Map properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    if (!makes(properties)) return ofOthers(ident, schema, partitions, properties);
+    return new Staged(unnamed(ident, schema, partitions, properties, null, true));
+  }
+
+  public StagedTable stageCreateOrReplace(Identifier ident, StructType schema, Transform[] partitions, Map properties)
+      throws NoSuchNamespaceException {
+    try {
+      if (tableExists(ident)) return stageReplace(ident, schema, partitions, properties);
+      return stageCreate(ident, schema, partitions, properties);
+    } catch (TableAlreadyExistsException other) {
+      throw new ConcurrentModificationException(other);
+    } catch (NoSuchTableException other) {
+      throw new ConcurrentModificationException(other);
+    }
+  }
+
+  /* The query may read what it replaces, which stays where it fails. */
+  public StagedTable stageReplace(Identifier ident, StructType schema, Transform[] partitions, Map properties)
+      throws NoSuchNamespaceException, NoSuchTableException {
+    if (!tableExists(ident)) throw new NoSuchTableException(ident);
+    try {
+      if (makes(properties)) {
+        CatalogTable old = entry(ident);
+        Map replaced = old == null ? new HashMap() : facts(old);
+        return new Staged(unnamed(ident, schema, partitions, properties, replaced, true));
+      }
+      dropTable(ident);
+      return ofOthers(ident, schema, partitions, properties);
+    } catch (TableAlreadyExistsException other) {
+      throw new ConcurrentModificationException(other);
+    }
+  }
+
+  /* As Spark treats tables of catalogs that cannot stage them. */
+  private StagedTable ofOthers(Identifier ident, StructType schema, Transform[] partitions, Map properties)
+      throws TableAlreadyExistsException, NoSuchNamespaceException {
+    Table made = super.createTable(ident, schema, partitions, properties);
+    try {
+      return new OfOthers(this, ident, made == null ? super.loadTable(ident) : made);
+    } catch (NoSuchTableException other) {
+      throw new ConcurrentModificationException(other);
+    }
+  }
+
+  static class Staged implements StagedTable, SupportsWrite {
+    protected final Table table;
+
+    Staged(Table table) { this.table = table; }
+
+    public void commitStagedChanges() { ((HoodieTable) table).ask(new Object[] {"name"}); }
+
+    public void abortStagedChanges() { ((HoodieTable) table).ask(new Object[] {"undo"}); }
+
+    public WriteBuilder newWriteBuilder(LogicalWriteInfo info) { return ((HoodieTable) table).newReplacing(info); }
+
+    public String name() { return table.name(); }
+
+    public StructType schema() { return table.schema(); }
+
+    public Transform[] partitioning() { return table.partitioning(); }
+
+    public Map properties() { return table.properties(); }
+
+    public Set capabilities() { return table.capabilities(); }
+  }
+
+  static class OfOthers extends Staged {
+    private final HoodieCatalog catalog;
+    private final Identifier ident;
+
+    OfOthers(HoodieCatalog catalog, Identifier ident, Table table) {
+      super(table);
+      this.catalog = catalog;
+      this.ident = ident;
+    }
+
+    public void commitStagedChanges() {}
+
+    public void abortStagedChanges() { catalog.dropTable(ident); }
+
+    public WriteBuilder newWriteBuilder(LogicalWriteInfo info) { return ((SupportsWrite) table).newWriteBuilder(info); }
   }
 
   public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
@@ -147,12 +247,12 @@ public class HoodieCatalog extends DelegatingCatalogExtension {
   public static void register(
       String table, String database, String provider, String location, boolean managed, String schema, List partitions,
       Map properties, String comment) throws Exception {
-    HashMap storage = new HashMap();
-    storage.put(Integer.valueOf(0), scala.Option.apply(CatalogUtils.stringToURI(location)));
+    TableIdentifier name = new TableIdentifier(table, scala.Option.apply(database));
+    String first = managed ? entries().defaultTablePath(name).toString() : location;
     HashMap given = new HashMap();
-    given.put(Integer.valueOf(0), new TableIdentifier(table, scala.Option.apply(database)));
+    given.put(Integer.valueOf(0), name);
     given.put(Integer.valueOf(1), managed ? CatalogTableType.MANAGED() : CatalogTableType.EXTERNAL());
-    given.put(Integer.valueOf(2), with(CatalogStorageFormat.empty(), "copy", storage));
+    given.put(Integer.valueOf(2), at(first));
     given.put(Integer.valueOf(3), DataType.fromJson(schema));
     given.put(Integer.valueOf(4), scala.Option.apply(provider));
     given.put(Integer.valueOf(5), PythonUtils.toSeq(new ArrayList(partitions)));
@@ -160,13 +260,46 @@ public class HoodieCatalog extends DelegatingCatalogExtension {
     given.put(Integer.valueOf(14), scala.Option.apply(comment));
     Object companion = Class.forName("org.apache.spark.sql.catalyst.catalog.CatalogTable$").getField("MODULE$").get(null);
     entries().createTable((CatalogTable) with(companion, "apply", given), false, false);
+    // A Hive metastore drops the folder that it chose itself, unless it is told of another later.
+    if (!first.equals(location)) {
+      given.clear();
+      given.put(Integer.valueOf(2), at(location));
+      entries().alterTable((CatalogTable) with(entries().getTableMetadata(name), "copy", given));
+    }
+  }
+
+  private static Object at(String location) throws Exception {
+    HashMap given = new HashMap();
+    given.put(Integer.valueOf(0), scala.Option.apply(CatalogUtils.stringToURI(location)));
+    return with(CatalogStorageFormat.empty(), "copy", given);
+  }
+
+  /* Another entry in the place of one. The files of a managed table go last. */
+  public static void replace(
+      String table, String database, String provider, String location, boolean managed, String schema, List partitions,
+      Map properties, String comment) throws Exception {
+    TableIdentifier name = new TableIdentifier(table, scala.Option.apply(database));
+    CatalogTable old = entries().getTableMetadata(name);
+    boolean wasManaged = old.tableType().name().equals("MANAGED");
+    if (wasManaged) {
+      HashMap given = new HashMap();
+      given.put(Integer.valueOf(1), CatalogTableType.EXTERNAL());
+      entries().alterTable((CatalogTable) with(old, "copy", given));
+    }
+    entries().dropTable(name, false, false);
+    register(table, database, provider, location, managed, schema, partitions, properties, comment);
+    if (wasManaged) {
+      Path folder = new Path((java.net.URI) old.storage().locationUri().get());
+      folder.getFileSystem(SparkSession.active().sessionState().newHadoopConf()).delete(folder, true);
+    }
   }
 
   /* Give an entry other properties. */
-  public static void alter(String database, String table, Map properties) throws Exception {
+  public static void alter(String database, String table, Map properties, String comment) throws Exception {
     CatalogTable entry = entries().getTableMetadata(new TableIdentifier(table, scala.Option.apply(database)));
     HashMap given = new HashMap();
     given.put(Integer.valueOf(11), PythonUtils.toScalaMap(properties));
+    given.put(Integer.valueOf(14), scala.Option.apply(comment));
     entries().alterTable((CatalogTable) with(entry, "copy", given));
   }
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -20,22 +19,17 @@ from weakref import WeakSet
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import StructType
 
-from hoodie.errors import OptionError, SchemaError
-from hoodie.options.defaults_file import load_defaults
-from hoodie.options.fits import check_against
+from hoodie.errors import OptionError
 from hoodie.options.given import WRITES
-from hoodie.options.option import key_of
-from hoodie.options.parse import parse_write_options
-from hoodie.options.table_options import TableOptions
-from hoodie.table import HoodieTable, is_table
-from hoodie.write.create import create_at
+from hoodie.table import is_table
 from pyspark_hoodie import dataframe, hook
 from pyspark_hoodie.callbacks import Callback
-from pyspark_hoodie.java_code import load_classes, load_source
+from pyspark_hoodie.java_code import are_loaded, load_classes, load_source
 from pyspark_hoodie.reach import reached, session_options
 from pyspark_hoodie.schema import arrow_schema
+from pyspark_hoodie.sql_create import FIXED, new_table
 from pyspark_hoodie.sql_functions import FUNCTIONS
 from pyspark_hoodie.sql_table import CatalogTable, moment_of
 from pyspark_hoodie.table import HoodieTable as SparkTable
@@ -43,21 +37,14 @@ from pyspark_hoodie.table import HoodieTable as SparkTable
 _JAVA = ("sql_table.java", "sql_planning.java", "sql_catalog.java", "sql_functions.java")
 HUDI = "hudi"
 """What Apache Hudi calls its format."""
-_SETTING = "spark.sql.catalog.spark_catalog"
-_CLASS = "hoodie_spark.HoodieCatalog"
+_CATALOGS = {
+    "spark.sql.catalog.spark_catalog": "hoodie_spark.HoodieCatalog",
+    f"spark.sql.catalog.{hook.FORMAT}": "hoodie_spark.HoodieCatalog$Beside",
+}
+"""Setting -> class. Where the session's own catalog is that of another format, ours has a name of its own."""
+_SESSION, _BUILTIN = next(iter(_CATALOGS)), "builtin"
 _sessions: WeakSet[SparkSession] = WeakSet()
 """Those whose catalog is ours."""
-
-_SHORT = {
-    "type": key_of(TableOptions, "table_type").name,
-    "primarykey": key_of(TableOptions, "record_key_fields").name,
-    "precombinefield": key_of(TableOptions, "ordering_fields").name,
-    "orderingfields": key_of(TableOptions, "ordering_fields").name,
-}
-"""Names of table properties in Apache Hudi's SQL -> options."""
-_TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
-_SPARKS_OWN = {"provider", "location", "comment", "external", "owner", "is_managed_location", "collation", "path"}
-_HIVE_STYLE = key_of(TableOptions, "hive_style").name
 
 
 def prepare(spark: Any, text: str) -> bool:
@@ -69,14 +56,20 @@ def prepare(spark: Any, text: str) -> bool:
     """
     if not _is_possible(spark):
         return False
-    if spark in _sessions or _sessions or _NAMES.search(text) or _is_hive(spark) or _mentions_alias(text):
+    if are_loaded(spark._jvm) or _NAMES.search(text) or _is_hive(spark) or _mentions_alias(text):
         _install(spark)
-        for name in _USING.findall(text):
-            if is_ours(name):
-                _tell(spark, name)
+        for name in filter(is_ours, _USING.findall(text)):
+            _tell(spark, name)
+            if _MAKES.search(text) and not _is_for_ours(spark, text):
+                raise OptionError(
+                    f"the session's catalog is {spark.conf.get(_SESSION)}, which does not keep tables of format {name!r}: "
+                    f"name the table {hook.FORMAT}.database.table"
+                )
     return True
 
 
+_MAKES = re.compile(r"\btable\b", re.IGNORECASE)
+_IN_OURS = re.compile(rf"\b{hook.FORMAT}`?\s*\.", re.IGNORECASE)
 _NAMES = re.compile(r"\b(hoodie|hudi|hudi_\w+|call)\b", re.IGNORECASE)
 _USING = re.compile(r"\busing\s+`?([\w.]+)", re.IGNORECASE)
 
@@ -102,11 +95,12 @@ def provider_of(spark: Any, name: str) -> str | None:
 
 def _entry(spark: Any, name: str) -> Any:
     """Of a table of ours, as Spark's catalog keeps it; None for everything else."""
-    if not _is_possible(spark) or not (_sessions or _is_hive(spark)):
+    if not _is_possible(spark) or not (are_loaded(spark._jvm) or _is_hive(spark)):
         return None
     _install(spark)
     try:
-        parts = spark._jsparkSession.sessionState().sqlParser().parseTableIdentifier(name)
+        inner = re.sub(rf"^`?{hook.FORMAT}`?\.(?=.*\.)", "", name) if _setting(spark) != _SESSION else name
+        parts = spark._jsparkSession.sessionState().sqlParser().parseTableIdentifier(inner)
         found = spark._jsparkSession.sessionState().catalog().getTableMetadata(parts)
     except (PySparkException, import_module("py4j.protocol").Py4JError):
         return None  # Spark will say what is wrong with it
@@ -148,36 +142,33 @@ def table_of(spark: Any, name: str) -> SparkTable:
     return SparkTable.for_path(spark, facts["path"], stated)
 
 
-@contextmanager
-def creating(name: str, options: Mapping[str, str]) -> Iterator[None]:
-    """While it is entered, a table that is made by this name gets these options: Spark hands those of a writer to the write alone."""
-    key = name.replace("`", "").rpartition(".")[2].lower()
-    _writer_options[key] = dict(options)
-    try:
-        yield
-    finally:
-        _writer_options.pop(key, None)
-
-
-_writer_options: dict[str, dict[str, str]] = {}
-
-
 def remove() -> None:
-    """Spark's own catalogs are back."""
+    """Spark's own catalogs are back. DataFrames that are there are planned as before."""
     spark: Any
     for spark in list(_sessions):
         if spark._jsc.sc().isStopped():
             continue
-        spark._jvm.hoodie_spark.Planning.remove(spark._jsparkSession)
         if not _has_jar(spark):
             spark._jvm.hoodie_spark.HoodieFunctions.remove(spark._jsparkSession, list(FUNCTIONS))
-        spark.conf.unset(_SETTING)
+        spark.conf.unset(str(_setting(spark)))
     _sessions.clear()
 
 
+def _is_for_ours(spark: Any, text: str) -> bool:
+    """Whether a table of this statement comes into our catalog."""
+    if _setting(spark) == _SESSION or _IN_OURS.search(text):
+        return True
+    return bool(spark.catalog.currentCatalog() == hook.FORMAT)
+
+
 def _is_possible(spark: Any) -> bool:
-    """Whether the session has a JVM of its own, and no other catalog took the place of Spark's."""
-    return hasattr(spark, "_jsparkSession") and (spark.conf.get(_SETTING, None) or _CLASS) in (_CLASS, "builtin")
+    """Whether the session has a JVM of its own, and a place for our catalog."""
+    return hasattr(spark, "_jsparkSession") and _setting(spark) is not None
+
+
+def _setting(spark: Any) -> str | None:
+    """That of our catalog. None: others have taken both."""
+    return next((key for key, ours in _CATALOGS.items() if spark.conf.get(key, _BUILTIN) in (ours, _BUILTIN)), None)
 
 
 def _is_hive(spark: Any) -> bool:
@@ -195,7 +186,8 @@ def _install(spark: Any) -> None:
     jvm.hoodie_spark.Planning.install(spark._jsparkSession)
     if not _has_jar(spark):
         jvm.hoodie_spark.HoodieFunctions.install(spark._jsparkSession, list(FUNCTIONS))
-    spark.conf.set(_SETTING, _CLASS)
+    setting = str(_setting(spark))
+    spark.conf.set(setting, _CATALOGS[setting])
     _sessions.add(spark)
 
 
@@ -244,7 +236,7 @@ def _answers(what: str, given: Sequence[Any]) -> Any:
         case "exists":
             return "yes" if is_table(rest[0], storage_options=session_options(spark, rest[0]) or None) else None
         case "create":
-            return _create(spark, *rest)
+            return new_table(spark, *rest).in_java()
         case "alter":
             return _alter(spark, _plain(rest[0]), rest[1])
         case "function":
@@ -281,60 +273,6 @@ def _opened(spark: Any, facts: Mapping[str, Any], moment: Any) -> Any:
     ).in_java()
 
 
-def _create(
-    spark: Any,
-    name: str,
-    database: str,
-    location: str,
-    schema_json: str,
-    partitions: Iterable[str],
-    properties: Mapping[str, str],
-) -> None:
-    """Make the table, or take the one that is there, and keep the entry."""
-    declared = StructType.fromJson(json.loads(schema_json))
-    by, given = list(partitions), dict(properties)
-    stated = {
-        key.removeprefix("option."): text
-        for key, text in given.items()
-        if key.removeprefix("option.") not in _SPARKS_OWN
-    }
-    if "primaryKey" in stated and set(declared.names) >= _SNAPSHOT:
-        stated["primaryKey"] = "dbt_scd_id"
-    storage, _ = reached(location, None, spark)
-    options = {**table_options(_writer_options.get(name.lower(), {})), **table_options(stated)}
-    request = parse_write_options(options, defaults=load_defaults())
-    if is_table(location, storage_options=session_options(spark, location) or None):
-        table = dataframe.open_table(storage, spark)
-        check_against(table.config, request.table)
-        _require_same_partitions(table, by)
-    else:
-        if not declared.fields:
-            raise SchemaError(f"there is no table at {location}, and CREATE TABLE {name} names no columns: name them")
-        made = request.to_create()
-        if by and made.partition_fields is None:
-            options = {_HIVE_STYLE: "true", key_of(TableOptions, "partition_fields").name: ",".join(by), **options}
-        options = {key_of(TableOptions, "name").name: name, **options}
-        made = parse_write_options(options, defaults=load_defaults()).to_create()
-        create_at(storage, made, schema=arrow_schema(declared))
-        table = dataframe.open_table(storage, spark)
-    columns = in_sql_order(CatalogTable(spark, name, location, declared=declared).schema, table.config.partition_fields)
-    spark._jvm.hoodie_spark.HoodieCatalog.register(
-        name,
-        database,
-        given["provider"].lower(),
-        location,
-        "location" not in given,
-        columns.json(),
-        list(table.config.partition_fields),
-        stated,
-        given.get("comment"),
-    )
-
-
-_SNAPSHOT = {"dbt_scd_id", "dbt_valid_from", "dbt_valid_to"}
-"""Columns of a snapshot of dbt. It has many rows of one `unique_key`, which dbt gives as the primary key all the same."""
-
-
 def _alter(spark: Any, facts: Mapping[str, Any], changes: Iterable[Any]) -> None:
     """Properties change in the entry, columns in the table."""
     properties = dict(facts["properties"])
@@ -363,14 +301,15 @@ def _alter(spark: Any, facts: Mapping[str, Any], changes: Iterable[Any]) -> None
             case other:
                 raise OptionError(f"ALTER TABLE {facts['name']}: tables of format {hook.FORMAT!r} have no {other}")
     fixed = sorted(
-        key for key in properties if key.lower() in _SHORT and properties[key] != facts["properties"].get(key)
+        key for key in properties if key.lower() in FIXED and properties[key] != facts["properties"].get(key)
     )
     if fixed:
         raise OptionError(
             f"property {fixed[0]!r} of table {facts['name']} was decided when the table was made, and stays"
         )
     if properties != facts["properties"]:
-        spark._jvm.hoodie_spark.HoodieCatalog.alter(facts["database"], facts["table"], properties)
+        comment = properties.pop("comment", facts["comment"])
+        spark._jvm.hoodie_spark.HoodieCatalog.alter(facts["database"], facts["table"], properties, comment)
 
 
 def _path(change: Any) -> str:
@@ -387,30 +326,3 @@ def _arrow_type(kind: Any) -> pa.DataType:
     field = {"name": "c", "type": json.loads(kind.json()), "nullable": True, "metadata": {}}
     made: pa.DataType = arrow_schema(StructType.fromJson({"type": "struct", "fields": [field]})).field(0).type
     return made
-
-
-def table_options(properties: Mapping[str, str]) -> dict[str, str]:
-    """Options of a table, from properties of a statement: others than Apache Hudi's are left out."""
-    found = {}
-    for key, text in properties.items():
-        if key.lower() in _SHORT:
-            found[_SHORT[key.lower()]] = _TYPES.get(text.lower(), text) if key.lower() == "type" else text
-        elif key.startswith("hoodie."):
-            found[key] = text
-    return found
-
-
-def _require_same_partitions(table: HoodieTable, partitions: Sequence[str]) -> None:
-    stored = list(table.config.partition_fields)
-    if partitions and partitions != stored:
-        raise OptionError(
-            f"table {table.uri} is partitioned by {', '.join(stored) or 'nothing'}, and the statement says "
-            f"{', '.join(partitions)}: leave PARTITIONED BY out"
-        )
-
-
-def in_sql_order(schema: StructType, partitions: Sequence[str]) -> StructType:
-    """The columns with those of partitions at the end, where Spark's catalog has them."""
-    last = [schema[name] for name in partitions if name in schema.names]
-    first: list[StructField] = [field for field in schema.fields if field.name not in partitions]
-    return StructType([*first, *last])

@@ -21,6 +21,7 @@ from hoodie.errors import HoodieError, OptionError
 from hoodie.model.meta_fields import COMMIT_TIME
 from hoodie.model.names import name_of, parse_base_file
 from pyspark_hoodie import hook, sql_catalog, sql_statements
+from pyspark_hoodie.sql_create import creating
 
 _NO_CODE = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _TABLE = re.compile(r"\s*(?:create|replace)\s(?:[\w\s]*\s)?table\s.*?\busing\s+`?([\w.]+)", re.IGNORECASE | re.DOTALL)
@@ -234,11 +235,11 @@ class _WritingTo:
             super().createOrReplace()  # type: ignore[misc]
 
     def _creating(self) -> AbstractContextManager[None]:
-        return sql_catalog.creating(self._name, dict(self._hoodie.options.values()))
+        return creating(self._name, dict(self._hoodie.options.values()))
 
     def using(self, provider: str) -> Any:
         session = self._hoodie.source.sparkSession
-        if hook.is_ours(provider) and not sql_catalog.prepare(session, f"using {provider}"):
+        if hook.is_ours(provider) and not sql_catalog.prepare(session, f"table {self._name} using {provider}"):
             raise OptionError(hook.no_catalog_table("writeTo"))
         return super().using(provider)  # type: ignore[misc]
 
@@ -260,7 +261,7 @@ def _in_catalog(create_table: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, tableName: str, path: Any = None, source: Any = None, *args: Any, **kwargs: Any) -> Any:
         if source is not None and hook.is_ours(source):
             session = getattr(self, "_sparkSession", None)
-            if session is None or not sql_catalog.prepare(session, f"using {source}"):
+            if session is None or not sql_catalog.prepare(session, f"table {tableName} using {source}"):
                 raise OptionError(hook.no_catalog_table(f"createTable({tableName!r})"))
         return create_table(self, tableName, path, source, *args, **kwargs)
 

@@ -139,12 +139,12 @@ public class Planning extends SparkStrategy {
   }
 
   public static void install(SparkSession session) {
-    ArrayList kept = others(session);
+    ArrayList kept = new ArrayList();
+    Seq now = session.experimental().extraStrategies();
+    for (int i = 0; i < now.size(); i++) if (!(now.apply(i) instanceof Planning)) kept.add(now.apply(i));
     kept.add(new Planning());
     session.experimental().extraStrategies_$eq(seq(kept));
   }
-
-  public static void remove(SparkSession session) { session.experimental().extraStrategies_$eq(seq(others(session))); }
 
   /* Settings of the session that are about our tables. */
   public static Map settings(SparkSession session) {
@@ -154,12 +154,5 @@ public class Planning extends SparkStrategy {
       if (((String) setting.getKey()).startsWith("hoodie.")) found.put(setting.getKey(), setting.getValue());
     }
     return found;
-  }
-
-  private static ArrayList others(SparkSession session) {
-    ArrayList kept = new ArrayList();
-    Seq now = session.experimental().extraStrategies();
-    for (int i = 0; i < now.size(); i++) if (!(now.apply(i) instanceof Planning)) kept.add(now.apply(i));
-    return kept;
   }
 }

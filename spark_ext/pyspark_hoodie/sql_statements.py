@@ -14,7 +14,7 @@ from pyspark.sql.types import StructField, StructType
 
 from hoodie.errors import OptionError
 from hoodie.model.index_results import IndexState
-from pyspark_hoodie import sql_call, sql_catalog
+from pyspark_hoodie import sql_call, sql_catalog, sql_create
 from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.schema import arrow_schema
 from pyspark_hoodie.sql_words import Token, Words, quoted_name
@@ -156,7 +156,7 @@ def _write_directory(words: Words, run: Sql) -> DataFrame | None:
         words.refuse("INSERT OVERWRITE DIRECTORY needs the path: after DIRECTORY, or as OPTIONS (path '…')")
     words.take("AS")
     frame = run(words.slice(words.at, len(words.tokens)))
-    properties = sql_catalog.table_options(options)
+    properties = sql_create.table_options(options)
     frame.write.format("hoodie").options(**{**options, **properties}).mode("overwrite").save(path)
     return frame.limit(0).select()
 

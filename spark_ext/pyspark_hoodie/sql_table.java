@@ -125,7 +125,10 @@ public class HoodieTable
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) { return new Scans(this, options); }
 
-  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) { return new Writes(this, info.options()); }
+  public WriteBuilder newWriteBuilder(LogicalWriteInfo info) { return new Writes(this, info.options(), "append"); }
+
+  /* The rows become those of a new table, or of the one in whose place it comes. */
+  WriteBuilder newReplacing(LogicalWriteInfo info) { return new Writes(this, info.options(), "replace"); }
 
   public RowLevelOperationBuilder newRowLevelOperationBuilder(final RowLevelOperationInfo info) {
     final HoodieTable table = this;
@@ -221,16 +224,17 @@ public class HoodieTable
   static class Writes implements WriteBuilder, SupportsTruncate, SupportsOverwrite, SupportsDynamicOverwrite {
     private final HoodieTable table;
     private final Map options;
-    private String mode = "append";
+    private String mode;
     private final ArrayList values = new ArrayList();
 
-    Writes(HoodieTable table, CaseInsensitiveStringMap options) {
+    Writes(HoodieTable table, CaseInsensitiveStringMap options, String mode) {
       this.table = table;
+      this.mode = mode;
       this.options = new HashMap(options.asCaseSensitiveMap());
     }
 
     public WriteBuilder truncate() {
-      mode = "overwrite";
+      if (!mode.equals("replace")) mode = "overwrite";
       return this;
     }
 

@@ -22,6 +22,7 @@ from hoodie.model.plans import DELETED, ReadPlan
 from hoodie.options.given import READS, WRITES
 from hoodie.options.option import key_of
 from hoodie.options.read import AS_OF, ReadOptions
+from hoodie.options.values import OverwriteMode
 from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.plan import pin_snapshot, plan_read
 from hoodie.write.keys import table_keys
@@ -187,6 +188,10 @@ class CatalogTable:
         match mode:
             case "append":
                 request = self._request(None, options)
+            case "replace":
+                found = self._request(None, options)
+                static = replace(found, write=replace(found.write, overwrite_mode=OverwriteMode.STATIC))
+                request = dataframe.in_mode(dataframe.OVERWRITE, static, self._core)
             case "overwrite":
                 request = self._request(WriteOperation.INSERT_OVERWRITE_TABLE, options)
             case "overwrite partitions":

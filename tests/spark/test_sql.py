@@ -1,5 +1,8 @@
 """Each line of docs/SPARK.md, "Saving, tables and SQL": it works, or one sentence says what to do instead."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -7,7 +10,7 @@ from pyspark.sql import functions as F
 
 import hoodie
 import pyspark_hoodie
-from hoodie.errors import OptionError
+from hoodie.errors import OptionError, TableExistsError
 from tests.effort import long_but
 from tests.spark.conftest import SPARK, options_of
 
@@ -188,11 +191,64 @@ def test_an_existing_table_gets_a_name_by_its_location(sql, path):
     try:
         sql.sql("update named set qty = 7, ts = 2 where id = 'k'")
         assert hoodie.open_table(path).scan(["qty"], "id = 'k'").to_arrow()["qty"].to_pylist() == [7]
+        again = f"create or replace table named using hudi location '{path}' as select id, qty + {{}} as qty, ts, part from named"
+        with pytest.raises(Exception, match="boom"):
+            sql.sql(again.format("cast(raise_error('boom') as int)"))
+        assert total(sql, "named") == 9
+        sql.sql(again.format(1))
+        assert total(sql, "named") == 11
     finally:
         sql.sql("drop table named")
     assert hoodie.is_table(path)
+    with pytest.raises(OptionError, match=r"record key is .*id.* in the table, .*qty.* in your options"):
+        sql.sql(f"create table named using hudi tblproperties (primaryKey = 'qty') location '{path}'")
     with pytest.raises(OptionError, match="is partitioned by part"):
         sql.sql(f"create table named (id string, part string) using hudi partitioned by (id) location '{path}'")
+
+
+@pytest.fixture
+def folder(sql):
+    """That of a table `left` without LOCATION."""
+    yield sql.conf.get("spark.sql.warehouse.dir").removeprefix("file:") + "/left"
+    sql.sql("drop table if exists left")
+
+
+LEFT = {"as it will be": {"id": "int64", "v": "int32"}, "another one": {"other": "string"}}
+MADE = "using hoodie tblproperties (primaryKey = 'id', 'hoodie.write.table.version' = 6)"
+
+
+@pytest.mark.parametrize("schema", LEFT)
+def test_files_that_a_killed_statement_left_are_in_nobodys_way(sql, folder, schema):
+    hoodie.create_table(folder, LEFT[schema], record_key=next(iter(LEFT[schema])))
+    pending = Path(folder, ".hoodie", "20240101000000000.commit.requested")
+    pending.touch()
+    sql.sql(f"create table if not exists left {MADE} as select id, 1 as v from range(3)")
+    assert sorted(map(tuple, sql.table("left").collect())) == [(0, 1), (1, 1), (2, 1)]
+    assert not pending.exists()
+
+
+def test_a_query_that_fails_leaves_no_files(sql, folder):
+    with pytest.raises(Exception, match="boom"):
+        sql.sql(f"create table left {MADE} as select id, if(id > 1, raise_error('boom'), 'x') as v from range(3)")
+    assert not Path(folder).exists()
+
+
+def test_rows_without_a_name_are_not_added_to(sql, folder):
+    hoodie.create_table(folder, LEFT["as it will be"], record_key="id").insert({"id": [1], "v": [1]})
+    with pytest.raises(TableExistsError, match=r"table with rows .*LOCATION"):
+        sql.sql(f"create table left {MADE} as select 1L as id, 1 as v")
+    sql.sql(f"create table left (id bigint, v int) {MADE}")
+    assert sql.table("left").count() == 1
+
+
+def test_a_query_does_not_fill_a_folder_of_other_files(sql, folder, tmp_path):
+    sql.range(1).write.parquet(folder)
+    with pytest.raises(OptionError, match="there are files"):
+        sql.sql("create table left using hoodie as select 1 as v")
+    with pytest.raises(OptionError, match="there are files"):
+        sql.sql("create table left (v int) using hoodie")
+    assert sql.read.parquet(folder).count() == 1
+    shutil.rmtree(folder)
 
 
 @pytest.mark.skipif(SPARK < (4, 0), reason="Spark 3.5 has none")

@@ -1,0 +1,237 @@
+"""CREATE TABLE, CREATE TABLE AS SELECT and REPLACE TABLE: files come first, the name in Spark's catalog last.
+
+Nobody sees a table whose rows are not there. A process that dies on the way leaves files without a commit and without a name: the
+next statement about that name takes them over, or away where it makes another table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+from pyspark.sql.types import StructField, StructType
+
+from hoodie.errors import OptionError, SchemaError, TableExistsError
+from hoodie.options.defaults_file import load_defaults
+from hoodie.options.fits import check_against
+from hoodie.options.option import key_of
+from hoodie.options.parse import parse_write_options
+from hoodie.options.table import TableConfig, parse_table_config, table_properties
+from hoodie.options.table_options import TableOptions
+from hoodie.storage.base import Storage
+from hoodie.table import HoodieTable, is_table
+from hoodie.write.create import create_at
+from hoodie.write.schema import storable
+from pyspark_hoodie import dataframe
+from pyspark_hoodie.reach import reached, session_options
+from pyspark_hoodie.schema import arrow_schema
+from pyspark_hoodie.sql_table import CatalogTable
+
+_SHORT = {
+    "type": key_of(TableOptions, "table_type").name,
+    "primarykey": key_of(TableOptions, "record_key_fields").name,
+    "precombinefield": key_of(TableOptions, "ordering_fields").name,
+    "orderingfields": key_of(TableOptions, "ordering_fields").name,
+}
+"""Names of table properties in Apache Hudi's SQL -> options."""
+FIXED = frozenset(_SHORT)
+_TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
+_SPARKS_OWN = {"provider", "location", "comment", "external", "owner", "is_managed_location", "collation", "path"}
+_SNAPSHOT = {"dbt_scd_id", "dbt_valid_from", "dbt_valid_to"}
+"""Columns of a snapshot of dbt. It has many rows of one `unique_key`, which dbt gives as the primary key all the same."""
+_HIVE_STYLE = key_of(TableOptions, "hive_style").name
+_NAME = key_of(TableOptions, "name").name
+
+
+@contextmanager
+def creating(name: str, options: Mapping[str, str]) -> Iterator[None]:
+    """While it is entered, a table that is made by this name gets these options: Spark hands those of a writer to the write alone."""
+    key = name.replace("`", "").rpartition(".")[2].lower()
+    _writer_options[key] = dict(options)
+    try:
+        yield
+    finally:
+        _writer_options.pop(key, None)
+
+
+_writer_options: dict[str, dict[str, str]] = {}
+
+
+class NewTable(CatalogTable):
+    """A table that a statement makes, with files and without its name.
+
+    Args:
+        entry: what Spark's catalog keeps of it, as `HoodieCatalog.register` takes it.
+        replaces: a table of this name is there, which goes when this one gets the name. None: there must be none.
+        is_new: the statement made the files.
+    """
+
+    def __init__(
+        self, spark: Any, declared: StructType, entry: Sequence[Any], *, replaces: str | None, is_new: bool
+    ) -> None:
+        table, database, provider, location, managed, _, _, properties, comment = entry
+        stated = {**properties, "provider": provider} | ({} if comment is None else {"comment": comment})
+        # A query's rows come in the order of its own columns.
+        super().__init__(
+            spark,
+            f"{database}.{table}",
+            location,
+            properties=stated,
+            managed=managed,
+            declared=declared,
+            order=declared.names,
+        )
+        self._entry, self._replaces, self._is_new = entry, replaces, is_new
+
+    def _answers(self, what: str, given: Sequence[Any]) -> Any:
+        match what:
+            case "name":
+                return self._give_name()
+            case "undo":
+                return _delete(self._spark, self._path) if self._is_new else None
+        return super()._answers(what, given)
+
+    def _give_name(self) -> None:
+        catalog = self._spark._jvm.hoodie_spark.HoodieCatalog
+        table, database, _, location, *_, properties, comment = self._entry
+        if self._replaces is None:
+            catalog.register(*self._entry)
+        elif _is_same_place(self._spark, self._replaces, location):
+            catalog.alter(database, table, properties, comment)
+        else:
+            catalog.replace(*self._entry)
+
+
+def new_table(
+    spark: Any,
+    name: str,
+    database: str,
+    default_location: str,
+    schema_json: str,
+    partitions: Iterable[str],
+    properties: Mapping[str, str],
+    replaced: Mapping[str, Any] | None,
+    is_of_query: bool,
+) -> NewTable:
+    """Make the files of a table, or take the table that is there.
+
+    Args:
+        default_location: that of a table without LOCATION.
+        replaced: the entry of the table in whose place it comes; one of another format has no path.
+        is_of_query: rows follow.
+    """
+    declared = StructType.fromJson(json.loads(schema_json))
+    given, by = dict(properties), list(partitions)
+    stated = {
+        key.removeprefix("option."): text
+        for key, text in given.items()
+        if key.removeprefix("option.") not in _SPARKS_OWN
+    }
+    if "primaryKey" in stated and set(declared.names) >= _SNAPSHOT:
+        stated["primaryKey"] = "dbt_scd_id"
+    options = {**table_options(_writer_options.get(name.lower(), {})), **table_options(stated)}
+    request = parse_write_options(options, defaults=load_defaults())
+    if by and request.to_create().partition_fields is None:
+        options = {_HIVE_STYLE: "true", key_of(TableOptions, "partition_fields").name: ",".join(by), **options}
+    made = parse_write_options({_NAME: name, **options}, defaults=load_defaults()).to_create()
+    schema = arrow_schema(declared)
+
+    old = str(replaced["path"]) if replaced and "path" in replaced else None
+    stays_managed = replaced is not None and old is not None and bool(replaced["managed"])
+    location = given.get("location")
+    if location is not None and stays_managed and old is not None and _is_same_place(spark, location, old):
+        location = None  # saveAsTable names the place that the table has anyway
+    managed = location is None
+    if location is None and old is not None and stays_managed and _is_same(_opened(spark, old), made, schema):
+        location = old
+    elif location is None:
+        location = default_location if replaced is None else f"{default_location}_{uuid4().hex}"
+
+    storage, _ = reached(location, None, spark)
+    there = _opened(spark, location)
+    if there is not None and managed and not there.timeline.commits and not _is_same(there, made, schema):
+        _delete(spark, location)
+        there = None
+    if there is None:
+        if not declared.fields:
+            raise SchemaError(f"there is no table at {location}, and CREATE TABLE {name} names no columns: name them")
+        if (is_of_query or managed) and storage.list("", recursive=True):
+            raise OptionError(f"there are files at {location}, where table {name} would be: choose another LOCATION")
+        create_at(storage, made, schema=schema)
+    else:
+        if is_of_query and replaced is None and there.timeline.commits:
+            raise TableExistsError(
+                f"there is a table with rows at {location} already: name it by CREATE TABLE {name} USING … LOCATION '{location}', "
+                "replace its rows by INSERT OVERWRITE, or choose another LOCATION"
+            )
+        check_against(there.config, request.table)
+        _require_same_partitions(there, by)
+    config = (there or dataframe.open_table(storage, spark)).config
+    columns = in_sql_order(CatalogTable(spark, name, location, declared=declared).schema, config.partition_fields)
+    entry = (
+        *(name, database, given.get("provider", "hoodie").lower(), location, managed),
+        *(columns.json(), list(config.partition_fields), stated, given.get("comment")),
+    )
+    replaces = None if replaced is None else old or ""
+    return NewTable(spark, declared, entry, replaces=replaces, is_new=there is None)
+
+
+def _opened(spark: Any, path: str) -> HoodieTable | None:
+    if not is_table(path, storage_options=session_options(spark, path) or None):
+        return None
+    return dataframe.open_table(reached(path, None, spark)[0], spark)
+
+
+def _is_same(table: HoodieTable | None, made: TableOptions, schema: pa.Schema) -> bool:
+    """Whether the table is as the one that would be made, but for its rows."""
+    if table is None or table.schema is None:
+        return False
+    config = parse_table_config(table_properties(made), uri=table.uri)
+    names = [(field.name, field.type) for field in table.schema]
+    return _comparable(config) == _comparable(table.config) and names == [(f.name, f.type) for f in storable(schema)]
+
+
+def _comparable(config: TableConfig) -> TableConfig:
+    return replace(config, uri="", name="", metadata_partitions=(), raw={})
+
+
+def _is_same_place(spark: Any, one: str, other: str) -> bool:
+    return bool(one) and reached(one, None, spark)[0].uri == reached(other, None, spark)[0].uri
+
+
+def _delete(spark: Any, path: str) -> None:
+    above, _, name = path.rstrip("/").rpartition("/")
+    storage: Storage = reached(above or "/", None, spark)[0]
+    storage.delete_folder(name)
+
+
+def table_options(properties: Mapping[str, str]) -> dict[str, str]:
+    """Options of a table, from properties of a statement: others than Apache Hudi's are left out."""
+    found = {}
+    for key, text in properties.items():
+        if key.lower() in _SHORT:
+            found[_SHORT[key.lower()]] = _TYPES.get(text.lower(), text) if key.lower() == "type" else text
+        elif key.startswith("hoodie."):
+            found[key] = text
+    return found
+
+
+def _require_same_partitions(table: HoodieTable, partitions: Sequence[str]) -> None:
+    stored = list(table.config.partition_fields)
+    if partitions and partitions != stored:
+        raise OptionError(
+            f"table {table.uri} is partitioned by {', '.join(stored) or 'nothing'}, and the statement says "
+            f"{', '.join(partitions)}: leave PARTITIONED BY out"
+        )
+
+
+def in_sql_order(schema: StructType, partitions: Sequence[str]) -> StructType:
+    """The columns with those of partitions at the end, where Spark's catalog has them."""
+    last = [schema[name] for name in partitions if name in schema.names]
+    first: list[StructField] = [field for field in schema.fields if field.name not in partitions]
+    return StructType([*first, *last])
