@@ -57,6 +57,10 @@ class CommitConflictError(HoodieError):
     """Another writer changed the same file groups; nothing of this write is visible."""
 
 
+class CommitRefusedError(HoodieError, ValueError):
+    """A validator that the options name does not hold for a commit; nothing of it is visible."""
+
+
 class CommitOutcomeUnknownError(HoodieError):
     """It is not known whether the commit landed; nothing was deleted."""
 

@@ -142,7 +142,10 @@ def test_options_that_are_wrong_are_told_when_the_table_is_opened(table):
 
 
 def test_what_is_asked_for_and_not_done_is_said_at_each_write(table, caplog):
-    asking = {"hoodie.write.commit.callback.on": "true", "hoodie.metrics.on": "true"}
+    asking = {
+        "hoodie.table.service.manager.enabled": "true",
+        "hoodie.rollback.instant.backup.enabled": "true",
+    }
     for write in (
         lambda: table.upsert(ROWS, asking),
         lambda: table.delete(ROWS.slice(0, 1), asking),
@@ -153,7 +156,7 @@ def test_what_is_asked_for_and_not_done_is_said_at_each_write(table, caplog):
         write()
         (record,) = [r for r in caplog.records if "not done" in r.getMessage()]
         assert all(name in record.getMessage() for name in asking)
-    with pytest.raises(OptionError, match="not supported by this release: validators"):
+    with pytest.raises(OptionError, match="validators written in Java are not run"):
         table.upsert(ROWS, {"hoodie.precommit.validators": "com.acme.V"})
 
 

@@ -1,6 +1,6 @@
-"""The option pages, made from the fields that are options: docs/OPTIONS.md and conf/hoodie-defaults.conf.
+"""The option pages, made from the fields that are options: docs/OPTIONS.md, docs/HUDI_OPTIONS.md and conf/hoodie-defaults.conf.
 
-`python -m hoodie.options.document` writes both into the checkout that is the current folder.
+`python -m hoodie.options.document` writes them into the checkout that is the current folder.
 """
 
 from __future__ import annotations
@@ -15,15 +15,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
+from hoodie.options.given import READS, VIEWS, WRITES
+from hoodie.options.hudi_names import hudi_names
 from hoodie.options.not_done import NOT_DONE
 from hoodie.options.option import Key, Keys, key_of, keys_of
 from hoodie.options.other_systems import OTHER_SYSTEMS
 from hoodie.options.read import MERGE_SCHEMA, TIMESTAMP_AS_OF
 from hoodie.options.registry import GROUPS, VALUES
-from hoodie.options.without_effect import REASONS
+from hoodie.options.without_effect import REASONS, reason
 from hoodie.options.write import WriteOptions
 
 OPTIONS_PAGE = Path("docs/OPTIONS.md")
+HUDI_PAGE = Path("docs/HUDI_OPTIONS.md")
 DEFAULTS_PAGE = Path("conf/hoodie-defaults.conf")
 
 _HONOURED = (*key_of(WriteOptions, "overwrite_mode").also, TIMESTAMP_AS_OF.name, MERGE_SCHEMA.name)
@@ -42,6 +45,7 @@ Keys and values are those of Apache Hudi; `hoodie.python.*` are our own. Keys ar
 - Any other key of Apache Hudi has no effect. A warning names it and says why that is right ("Without effect"). So it is
   with keys of older versions, and of Hudi's modules for AWS, GCP, catalogs and the Streamer
   (`hoodie/options/hudi_keys.tsv`).
+- [HUDI_OPTIONS.md](HUDI_OPTIONS.md) says of every option of Apache Hudi what becomes of it here.
 - One error names everything that is wrong with the options of a call.
 - A table remembers its options: later writes need none of them. An option that contradicts the table is an error.
 - Defaults for all jobs stand in `hoodie-defaults.conf` in the folder that the environment variable `HOODIE_CONF_DIR`
@@ -102,6 +106,35 @@ def _other_systems() -> list[str]:
     return [*lines, *(f"| `{name}` | {whose} | {instead} |" for name, (whose, instead) in OTHER_SYSTEMS.items()), ""]
 
 
+_OF_HUDI = """\
+# Every option of Apache Hudi
+
+<!-- Made by `python -m hoodie.options.document`; do not edit. -->
+
+What becomes of each option of Apache Hudi 1.2.0 and its modules, by its newest name: it counts as [OPTIONS.md](OPTIONS.md)
+says; or it has no effect here, and why that is right; or it asks for what is not done, which is a warning or an error.
+
+| option | here |
+|---|---|
+"""
+
+
+def hudi_page() -> str:
+    """docs/HUDI_OPTIONS.md."""
+    return _OF_HUDI + "".join(f"| `{line[0]}` | {outcome_of(line[0])} |\n" for line in hudi_names())
+
+
+def outcome_of(name: str) -> str:
+    """What becomes of an option of Apache Hudi, by its newest name."""
+    folded = name.lower()
+    asking = next((each for each in NOT_DONE if folded in {known.lower() for known in each.names}), None)
+    if asking is not None:
+        return f"{'error' if asking.refused else 'warning'}: {asking.what}"
+    if folded in WRITES or folded in READS or folded in VIEWS:
+        return "counts"
+    return f"no effect: {reason(name)}"
+
+
 def defaults_page() -> str:
     """conf/hoodie-defaults.conf: every option is commented out."""
     lines, texts = [_DEFAULTS_INTRODUCTION], _texts()
@@ -140,4 +173,5 @@ def _add_texts(texts: dict[str, str], body: list[ast.stmt], keys: Mapping[str, K
 
 if __name__ == "__main__":
     OPTIONS_PAGE.write_text(options_page(), encoding="utf-8")
+    HUDI_PAGE.write_text(hudi_page(), encoding="utf-8")
     DEFAULTS_PAGE.write_text(defaults_page(), encoding="utf-8")

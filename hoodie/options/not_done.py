@@ -74,8 +74,8 @@ NOT_DONE: tuple[NotDone, ...] = (
         refused=True,
     ),
     NotDone(
-        "validators written in Java are not run, so a commit that they would stop would land; check the rows before you write them",
-        ("hoodie.precommit.validators", "hoodie.prewrite.validators"),
+        "validators of rows that are about to be written are not run; hoodie.precommit.validators checks commits by SQL",
+        ("hoodie.prewrite.validators",),
         refused=True,
     ),
     NotDone(

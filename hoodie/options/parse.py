@@ -10,6 +10,7 @@ from hoodie.errors import OptionError
 from hoodie.model.enums import MergeMode, QueryType, WriteOperation
 from hoodie.model.instant import InstantTime
 from hoodie.model.plans import DeleteMarker
+from hoodie.options.commits import not_told
 from hoodie.options.given import NOTHING, READS, VIEWS, WRITES, Given, GivenOptions, Layers
 from hoodie.options.hbase import HBaseOptions
 from hoodie.options.hive import not_registered
@@ -24,7 +25,6 @@ from hoodie.options.index import (
 )
 from hoodie.options.merging import DELETING_PAYLOAD, PAYLOADS, special_payload
 from hoodie.options.moments import parse_begin_option, parse_instant_option
-from hoodie.options.notices import not_told
 from hoodie.options.option import Key, key_of
 from hoodie.options.read import AS_OF, TIMESTAMP_AS_OF, ReadOptions
 from hoodie.options.table_options import (

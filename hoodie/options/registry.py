@@ -12,6 +12,7 @@ from types import MappingProxyType
 from hoodie.options.aws import AwsOptions, GlueOptions
 from hoodie.options.cleaning import ArchivingOptions, CleaningOptions
 from hoodie.options.clustering import ClusteringOptions
+from hoodie.options.commits import CallbackOptions, MetricsOptions, ValidatorOptions
 from hoodie.options.compaction import CompactionOptions, LogCompactionOptions
 from hoodie.options.concurrency import ConcurrencyOptions
 from hoodie.options.expiry import ExpiryOptions
@@ -20,7 +21,6 @@ from hoodie.options.hbase import HBaseOptions
 from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.hudi_names import hudi_names
 from hoodie.options.index import IndexOptions
-from hoodie.options.notices import CallbackOptions, MetricsOptions
 from hoodie.options.option import Key, keys_of
 from hoodie.options.read import MERGE_SCHEMA, ReadOptions, StreamReadOptions
 from hoodie.options.streams import StreamRetries, StreamSettings
@@ -39,7 +39,7 @@ _TOPICS: Mapping[str, tuple[type, ...]] = {
         *(CompactionOptions, LogCompactionOptions, CleaningOptions, ArchivingOptions, ExpiryOptions),
         *(ClusteringOptions, ConcurrencyOptions, AwsOptions),
     ),
-    "Who is told of commits": (CallbackOptions, MetricsOptions),
+    "Who checks commits, and who is told of them": (ValidatorOptions, CallbackOptions, MetricsOptions),
     "Registration in a catalog": (HiveSyncOptions, GlueOptions),
     "Streams that are written": (StreamSettings, StreamRetries),
     "File system view": (ViewOptions, RecordIndexOptions, SecondaryIndexOptions, RemoteOptions, EmbeddedOptions),

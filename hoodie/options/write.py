@@ -10,6 +10,7 @@ from hoodie.model.enums import BlockKind, WriteOperation
 from hoodie.model.plans import DeleteMarker, FileOptions
 from hoodie.options.cleaning import ArchivingOptions, CleaningOptions
 from hoodie.options.clustering import ClusteringOptions
+from hoodie.options.commits import CallbackOptions, MetricsOptions, ValidatorOptions
 from hoodie.options.compaction import MEMORY_LIMIT, CompactionOptions, LogCompactionOptions
 from hoodie.options.concurrency import ConcurrencyOptions
 from hoodie.options.expiry import ExpiryOptions
@@ -17,7 +18,6 @@ from hoodie.options.files import FileSettings
 from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.index import IndexOptions
 from hoodie.options.keygen import KeySettings
-from hoodie.options.notices import CallbackOptions, MetricsOptions
 from hoodie.options.option import combined, group, key, option, shared
 from hoodie.options.streams import StreamSettings
 from hoodie.options.table_options import MOR_INSERTS, TableOptions
@@ -173,6 +173,7 @@ class WriteOptions(FileSettings, StreamSettings):
     metrics: MetricsOptions = group(MetricsOptions)
     publishes_delta: bool = option("hoodie.python.publish.delta", boolean(), False)
     """Publish the table as a Delta table after each commit (docs/PUBLISH.md). A failure is a warning; the next one makes up for it."""
+    validators: ValidatorOptions = group(ValidatorOptions)
 
     def gathers_markers(self, files: int) -> bool:
         """Whether so many files are marked by lines of one: a file and a folder for each are a seventh of what a small one costs."""

@@ -14,7 +14,7 @@ from hoodie.errors import HoodieError
 from hoodie.format.commit_json import stat_fields
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import CommitMetadata
-from hoodie.options.notices import CallbackOptions, MetricsOptions
+from hoodie.options.commits import CallbackOptions, MetricsOptions
 from hoodie.view.context import TableContext
 
 _GATEWAY_TIMEOUT_S = 10

@@ -53,6 +53,7 @@ from hoodie.write.publish import commit_metadata, publish_files
 from hoodie.write.schema import Leave, reconcile
 from hoodie.write.stage import leave_of
 from hoodie.write.streams import committed_since
+from hoodie.write.validators import validate
 
 log = logging.getLogger("hoodie")
 
@@ -274,6 +275,7 @@ class Attempt:
             },
             replaced=plan.replaced,
         )
+        validate(context, metadata, options.validators)
         with self._placement.kept(context, self._batch, self.located, plan, written.results, write_context):
             transaction.commit(metadata, self._footing(plan))
 

@@ -38,6 +38,7 @@ from hoodie.write.placement import placement_of
 from hoodie.write.plan import Sizing, Tagged, Target, plan_write
 from hoodie.write.publish import commit_metadata, publish_files
 from hoodie.write.stage import plan_preparation
+from hoodie.write.validators import validate
 
 
 def loads_in_one_pass(context: TableContext, operation: WriteOperation, options: WriteOptions) -> bool:
@@ -107,6 +108,7 @@ def run_load(
                 table_name=config.name,
                 extra=options.commit_entries,
             )
+            validate(context, metadata, options.validators)
             transaction.commit(metadata, Footing())
     if not results:
         return CommitResult(None, operation, seconds=time.monotonic() - started)

@@ -7,11 +7,21 @@ from pathlib import Path
 from hoodie.model.buckets import BucketEngine
 from hoodie.options import registry
 from hoodie.options.defaults_file import parse_defaults
-from hoodie.options.document import DEFAULTS_PAGE, OPTIONS_PAGE, defaults_page, options_page
+from hoodie.options.document import (
+    DEFAULTS_PAGE,
+    HUDI_PAGE,
+    OPTIONS_PAGE,
+    defaults_page,
+    hudi_page,
+    options_page,
+    outcome_of,
+)
+from hoodie.options.hudi_names import hudi_names
 from hoodie.options.option import keys_of
 from hoodie.options.parse import parse_read_options, parse_write_options
 from hoodie.options.read import ReadOptions
 from hoodie.options.table_options import TableOptions
+from hoodie.options.without_effect import reason
 from hoodie.options.write import WriteOptions
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -20,6 +30,14 @@ REMAKE = "run `python -m hoodie.options.document`"
 
 def test_options_page_is_up_to_date():
     assert (ROOT / OPTIONS_PAGE).read_text(encoding="utf-8") == options_page(), REMAKE
+
+
+def test_each_option_of_apache_hudi_counts_has_a_reason_not_to_or_is_said():
+    assert (ROOT / HUDI_PAGE).read_text(encoding="utf-8") == hudi_page(), REMAKE
+    names = {line[0] for line in hudi_names()}
+    assert len(names) > 1000
+    unknown = f"no effect: {reason('_job')}"
+    assert [name for name in names if outcome_of(name) == unknown] == []
 
 
 def test_defaults_file_is_up_to_date():

@@ -144,8 +144,8 @@ def test_whom_nobody_tells_is_said() -> None:
     )
     assert (request.write.callback.enabled, request.write.metrics.enabled) == (False, False)
     assert request.not_done == (
-        f"nobody is called back by {kafka} after a commit ({CALLBACK}class)",
-        f"no metrics are reported to JMX ({METRICS}reporter.type)",
+        f"nobody is called back by {kafka} after a commit ({CALLBACK}on, {CALLBACK}class)",
+        f"no metrics are reported to JMX ({METRICS}on, {METRICS}reporter.type)",
     )
     assert not parse_write_options({f"{METRICS}reporter.type": "JMX"}).not_done
 

@@ -1,14 +1,106 @@
-"""Who is told of each commit: an HTTP address that is called, and a gateway of Prometheus."""
+"""What a commit has to hold before it is made, by SQL queries; and who is told of it: an HTTP address, and a gateway of Prometheus."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from hoodie.errors import OptionError
 from hoodie.options.option import Key, combined, key, option, option_name, shared
-from hoodie.options.values import boolean, text, whole
+from hoodie.options.values import Kind, boolean, fields, one_of, text, whole
+
+_PREFIX = "hoodie.precommit.validators"
+_NAMES = {
+    "equality": "SqlQueryEqualityPreCommitValidator",
+    "inequality": "SqlQueryInequalityPreCommitValidator",
+    "single.value": "SqlQuerySingleResultPreCommitValidator",
+}
+TABLE = "<TABLE_NAME>"
+"""Stands for the rows in a query."""
+
+
+class Query(NamedTuple):
+    """One check."""
+
+    kind: str
+    """equality, inequality or single.value."""
+    text: str
+    expected: str | None = None
+    """Of single.value: the one value that the query has to give."""
+
+
+def _classes() -> Kind[tuple[str, ...]]:
+    kinds = {name: kind for kind, name in _NAMES.items()}
+
+    def read(value: str) -> tuple[str, ...]:
+        found = [kinds.get(name.rpartition(".")[2]) for name in fields().read(value)]
+        if None in found:
+            raise ValueError(
+                "is not supported by this release: validators written in Java are not run, so a commit that they would stop would "
+                f"land; it has {', '.join(_NAMES.values())}"
+            )
+        return tuple(kind for kind in found if kind is not None)
+
+    return Kind(f"a comma list of {', '.join(_NAMES.values())}", read)
+
+
+def _queries(kind: str) -> Kind[tuple[Query, ...]]:
+    form = "queries over <TABLE_NAME> with semicolons between" + (
+        ", each as query#value" if kind == "single.value" else ""
+    )
+
+    def read(value: str) -> tuple[Query, ...]:
+        found = []
+        for each in (part.strip() for part in value.split(";")):
+            query, hash_, expected = each.rpartition("#") if kind == "single.value" else (each, "#", "")
+            if each and (not hash_ or TABLE not in query):
+                raise ValueError(f"is not {form}")
+            if each:
+                found.append(Query(kind, query.strip(), expected.strip() if kind == "single.value" else None))
+        return tuple(found)
+
+    return Kind(form, read)
+
+
+def _chosen(kinds: Sequence[str] | None, *queries: tuple[Query, ...] | None) -> tuple[Query, ...]:
+    by_kind = dict(zip(_NAMES, queries, strict=True))
+    lacking = [kind for kind in kinds or () if not by_kind[kind]]
+    if lacking:
+        raise OptionError(f"{_PREFIX} has {_NAMES[lacking[0]]}, which needs {_PREFIX}.{lacking[0]}.sql.queries")
+    return tuple(query for kind in kinds or () for query in by_kind[kind] or ())
+
+
+_VALIDATORS = key(_PREFIX, _classes(), None)
+"""Checks that a commit has to pass, by Apache Hudi's classes; else it is not made, and the write fails. They see the base files of
+the partitions that the write changes, as Apache Hudi's do, and need the extra `sql`."""
+_EQUALITY = key(
+    f"{_PREFIX}.equality.sql.queries",
+    _queries("equality"),
+    None,
+    "Queries that have to give the same before the commit and after it.",
+)
+_INEQUALITY = key(
+    f"{_PREFIX}.inequality.sql.queries",
+    _queries("inequality"),
+    None,
+    "Queries that have to give something else after it.",
+)
+_SINGLE = key(
+    f"{_PREFIX}.single.value.sql.queries",
+    _queries("single.value"),
+    None,
+    "Queries that have to give one value after it.",
+)
+
+
+@dataclass(frozen=True)
+class ValidatorOptions:
+    queries: tuple[Query, ...] = combined(_chosen, _VALIDATORS, _EQUALITY, _INEQUALITY, _SINGLE)
+    """What is checked before each commit of a write."""
+    policy: str = option(f"{_PREFIX}.failure.policy", one_of(("FAIL", "WARN_LOG")), "FAIL")
+    """What becomes of a commit that does not pass: the write fails, or a warning is logged."""
+
 
 _CALLBACK, _METRICS, _GATEWAY = "hoodie.write.commit.callback.", "hoodie.metrics.", "hoodie.metrics.pushgateway."
 _HTTP = "HoodieWriteCommitHttpCallback"
@@ -28,9 +120,11 @@ def not_told(get: Callable[[Key[Any]], Any]) -> list[str]:
     """Whom the options ask to tell and who is not, a sentence each."""
     sentences = []
     if get(CALLBACK_ON) and not _is_http(get(CALLBACK_CLASS)):
-        sentences.append(f"nobody is called back by {get(CALLBACK_CLASS)} after a commit ({CALLBACK_CLASS.name})")
+        sentences.append(
+            f"nobody is called back by {get(CALLBACK_CLASS)} after a commit ({CALLBACK_ON.name}, {CALLBACK_CLASS.name})"
+        )
     if get(METRICS_ON) and get(REPORTER).upper() != _PUSHGATEWAY:
-        sentences.append(f"no metrics are reported to {get(REPORTER)} ({REPORTER.name})")
+        sentences.append(f"no metrics are reported to {get(REPORTER)} ({METRICS_ON.name}, {REPORTER.name})")
     return sentences
 
 
