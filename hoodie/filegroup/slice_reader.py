@@ -70,7 +70,7 @@ def filter_errors(context: ReadContext) -> Iterator[None]:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as exc:
         if context.filter is None:
             raise
-        if "overflow" in str(exc) or "not in range" in str(exc):
+        if "overflow" in str(exc):
             raise OptionError(
                 f"the filter {context.filter.expression} computes an integer that is too large, on rows of table {context.table}: "
                 f"{exc}. Make one of its numbers a decimal, such as 2.0 for 2"

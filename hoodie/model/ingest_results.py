@@ -50,10 +50,12 @@ class IngestResult:
 
     @property
     def rows(self) -> int:
+        """How many were written."""
         return sum(each.rows for each in self.rounds)
 
     @property
     def bad(self) -> int:
+        """How many records could not be rows."""
         return sum(each.bad for each in self.rounds)
 
     def __str__(self) -> str:

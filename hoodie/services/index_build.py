@@ -156,7 +156,7 @@ def partition_named(context: TableContext, name: str) -> KeptPartition:
         OptionError: there is none of that name, or the options say that it is dropped.
     """
     options = context.view_options
-    found = partition_of(name)
+    found = partition_of(str(name))  # whatever was given
     if found is None:
         names = [*(each.name for each in KEPT), f"{SECONDARY_INDEX}NAME"]
         raise OptionError(f"there is no index {name!r}; choose from {', '.join(names)}")
