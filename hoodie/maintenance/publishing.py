@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import hoodie.mirrors
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.enums import LakeFormat
@@ -9,17 +11,21 @@ from hoodie.model.service_results import Published
 from hoodie.options.arguments import parse_format
 from hoodie.storage.refusals import said_plainly
 
+if TYPE_CHECKING:
+    import hoodie.mirrors.delta
+    import hoodie.mirrors.iceberg
+
 
 class Publishing(OpenTable):
     @said_plainly
     def publish(self, format: str | LakeFormat, *, dry_run: bool = False) -> Published:
         """Publish the table in the metadata of another format, over the same base files, or bring what is published up to date. With
-        `hoodie.python.publish.delta=true` writes do this by themselves.
+        `hoodie.python.publish.delta=true` (or `.iceberg`) writes do this by themselves.
 
         Readers see base files only: on a merge-on-read table not the rows that still stand in logs.
 
         Args:
-            format: "delta".
+            format: "delta" or "iceberg".
             dry_run: only say what would change.
 
         Returns:
@@ -34,5 +40,6 @@ class Publishing(OpenTable):
             >>> duckdb.sql("SELECT * FROM delta_scan('/data/trips')")
         """
         context, _ = self._at_work()
-        parse_format(format)
+        if parse_format(format) is LakeFormat.ICEBERG:
+            return hoodie.mirrors.iceberg.publish_iceberg(context, dry_run=dry_run)
         return hoodie.mirrors.delta.publish_delta(context, dry_run=dry_run)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hoodie.errors import SchemaError
-from hoodie.format.column_stats import ranges_of_footer
 from hoodie.model.statistics import ValueRange
 
 _LONGEST_BOUND = 100
@@ -79,21 +77,19 @@ def _type(kind: Any) -> Any:
     raise SchemaError(f"Delta Lake has no type for {kind}")
 
 
-def stats_string(footer: pq.FileMetaData, fields: Sequence[pa.Field]) -> str:
-    """Bounds of these columns of a file, by which readers leave it out.
+def stats_string(rows: int, ranges: Mapping[str, ValueRange], schema: pa.Schema) -> str:
+    """What is known of the columns of a file, by which readers leave it out.
 
     Nothing is said of floats, where NaN is in no bounds, and of types whose text readers may take for another value.
     """
-    kinds = {field.name: field.type for field in fields if _is_bounded(field.type)}
     low, high, nulls = {}, {}, {}
-    for name, found in ranges_of_footer(footer, [field for field in fields if field.name in kinds]).items():
-        bounds = _bounds(found, kinds[name])
+    for name, found in ranges.items():
+        kind = schema.field(name).type
+        bounds = _bounds(found, kind) if _is_bounded(kind) else None
         if bounds is not None:
             low[name], high[name] = bounds
             nulls[name] = found.nulls
-    return json.dumps(
-        {"numRecords": footer.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}, ensure_ascii=False
-    )
+    return json.dumps({"numRecords": rows, "minValues": low, "maxValues": high, "nullCount": nulls}, ensure_ascii=False)
 
 
 def _is_bounded(kind: Any) -> bool:

@@ -124,6 +124,7 @@ class LakeFormat(StrEnum):
     """A table format in whose metadata a table can be published."""
 
     DELTA = "delta"
+    ICEBERG = "iceberg"
 
 
 class QueryType(StrEnum):

@@ -173,6 +173,8 @@ class WriteOptions(FileSettings, StreamSettings):
     metrics: MetricsOptions = group(MetricsOptions)
     publishes_delta: bool = option("hoodie.python.publish.delta", boolean(), False)
     """Publish the table as a Delta table after each commit (docs/PUBLISH.md). A failure is a warning; the next one makes up for it."""
+    publishes_iceberg: bool = option("hoodie.python.publish.iceberg", boolean(), False)
+    """The same as an Iceberg table."""
     validators: ValidatorOptions = group(ValidatorOptions)
 
     def gathers_markers(self, files: int) -> bool:

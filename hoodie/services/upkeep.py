@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hoodie.hive.sync import sync
 from hoodie.mirrors.delta import publish_delta
+from hoodie.mirrors.iceberg import publish_iceberg
 from hoodie.options.write import WriteOptions
 from hoodie.services import archiving, expiry
 from hoodie.view.context import TableContext
@@ -35,12 +36,18 @@ HIVE_SYNC = Upkeep(
     lambda context, options: sync(context, options.hive_sync),
     is_service=False,
 )
-PUBLICATION = Upkeep(
-    "the publication as a Delta table",
-    lambda _, options: options.publishes_delta,
-    lambda _: False,
-    lambda context, _: publish_delta(context),
-    is_service=False,
+PUBLICATIONS = tuple(
+    Upkeep(
+        f"the publication as {name}",
+        is_due,
+        lambda _: False,
+        lambda context, _, publish=publish: publish(context),  # type: ignore[misc]
+        is_service=False,
+    )
+    for name, is_due, publish in (
+        ("delta", lambda _, options: options.publishes_delta, publish_delta),
+        ("iceberg", lambda _, options: options.publishes_iceberg, publish_iceberg),
+    )
 )
-UPKEEP: tuple[Upkeep, ...] = (EXPIRY, HIVE_SYNC, PUBLICATION, ARCHIVING)
+UPKEEP: tuple[Upkeep, ...] = (EXPIRY, HIVE_SYNC, *PUBLICATIONS, ARCHIVING)
 """In the order in which they take their turn: what expired is no longer registered, and what is archived was."""

@@ -200,6 +200,7 @@ def test_our_own_keys_are_the_only_ones_that_hudi_does_not_know():
         "hoodie.python.driver.max.bytes",
         "hoodie.python.durability",
         "hoodie.python.publish.delta",
+        "hoodie.python.publish.iceberg",
         "hoodie.python.memory.limit.mb",
         "hoodie.payload.delete.field",
         "hoodie.payload.delete.marker",

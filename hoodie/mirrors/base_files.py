@@ -1,0 +1,98 @@
+"""What a base file has to say to readers of other formats, and whether these can read it at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from hoodie.errors import UnsupportedTableError
+from hoodie.filegroup.slice_reader import open_base_file
+from hoodie.format.column_stats import has_bounds, ranges_of_footer
+from hoodie.format.timestamp_labels import holds_mislabelled
+from hoodie.keygen.unstored import FolderValues
+from hoodie.model.columns import Column
+from hoodie.model.files import BaseFile
+from hoodie.model.plans import ReadPlan, ReadTask
+from hoodie.model.statistics import ValueRange
+from hoodie.view.context import TableContext
+
+_WIDER = {pa.int32(): pa.int64(), pa.float32(): pa.float64()}
+
+
+class Described(NamedTuple):
+    """A base file by its footer and its folder."""
+
+    base: BaseFile
+    rows: int
+    ranges: Mapping[str, ValueRange]
+    """Bounds of columns that the file stores in the table's type."""
+    values: Mapping[str, Any]
+    """Of the columns that the folder says, as scalars of Arrow."""
+
+
+class Describing:
+    """Describes a base file, which has the columns of the schema but those that the folder says."""
+
+    def __init__(self, context: TableContext, schema: pa.Schema, folders: FolderValues | None) -> None:
+        self._context = context
+        self._folders = folders
+        made = set() if folders is None else {field.name for field in folders.fields}
+        self._stored = pa.schema([field for field in schema if field.name not in made])
+
+    def __call__(self, base: BaseFile) -> Described:
+        """Raises UnsupportedTableError for a file that others would read otherwise than the table does."""
+        place = f"{self._context.storage.uri}/{base.path}"
+        if not base.name.endswith(".parquet"):
+            raise UnsupportedTableError(f"{place} is no Parquet file: files that other formats share are")
+        with open_base_file(self._context.storage, base) as (file, footer):
+            stored = {field.name: field.type for field in file.schema_arrow}
+            for field in self._stored:
+                if field.name in stored and not _reads_as(stored[field.name], field.type):
+                    raise UnsupportedTableError(
+                        f"{place} has column {field.name!r} as {stored[field.name]}, and the table as {field.type}: readers of other "
+                        "formats do not convert that. Rewrite older files, by clustering for instance"
+                    )
+            same = [field for field in self._stored if stored.get(field.name) == field.type and has_bounds(field.type)]
+            ranges = ranges_of_footer(footer, same)
+        values = {} if self._folders is None else self._folders.of(base.partition_path)
+        return Described(base, footer.num_rows, ranges, values)
+
+
+def _reads_as(stored: Any, now: Any) -> bool:
+    if holds_mislabelled(stored, now):
+        return False
+    types = pa.types
+    if types.is_nested(now) or (types.is_timestamp(stored) and types.is_timestamp(now)):
+        return bool(stored.id == now.id)
+    return bool(stored == now or _WIDER.get(stored) == now)
+
+
+def bases_of(plan: ReadPlan) -> Iterator[BaseFile]:
+    """The base files that a query reads."""
+    for task in plan.tasks:
+        if isinstance(task, ReadTask) and task.slice.base is not None:
+            yield task.slice.base
+
+
+def refuse_renamed(plan: ReadPlan, bases: Iterable[BaseFile], table: str) -> None:
+    """Raises UnsupportedTableError where a name means another column in a file than now: other formats find columns by names."""
+    history = plan.context.history
+    if history is None:
+        return
+    now = dict(_places(history.now))
+    ids = {place: number for number, place in now.items()}
+    for version in {id(found): found for base in bases if (found := history.at(base.instant)) is not None}.values():
+        for number, place in _places(version.columns):
+            if now.get(number, place) != place or ids.get(place, number) != number:
+                raise UnsupportedTableError(
+                    f"column {now.get(number, place)!r} of table {table} has another name in older files, and other formats go by "
+                    "names: rewrite these files, by clustering for instance"
+                )
+
+
+def _places(columns: Iterable[Column], above: str = "") -> Iterator[tuple[int, str]]:
+    for column in columns:
+        yield column.id, f"{above}{column.name}"
+        yield from _places(column.parts, f"{above}{column.name}.")
