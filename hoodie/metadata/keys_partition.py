@@ -48,7 +48,7 @@ class KeysPartition:
 
     def changed(self, scope: Scope, metadata: MetadataTable, change: Change) -> Iterable[Shard]:
         pieces = metadata.slices_of(self.name)
-        require_in_logs(metadata, pieces, change)
+        require_in_logs(scope, metadata, pieces, change)
         changes = key_changes(scope.context, change)
         _require_one_place(scope.context, metadata, change, changes)
         shards = list(key_shards(changes, len(pieces), scope.schema, _zone(scope)))

@@ -14,9 +14,11 @@ import pyarrow.compute
 from hoodie.errors import HoodieError, UnsupportedTableError
 from hoodie.hfile.arrays import BINARY
 from hoodie.metadata.keys import group_numbers
-from hoodie.metadata.table import MetadataTable
+from hoodie.metadata.table import MetadataTable, OpenedMetadata
+from hoodie.metadata.visible import BEGINNING
 from hoodie.model.change import Change
 from hoodie.model.files import FileSlice
+from hoodie.model.instant import InstantTime
 from hoodie.options.view import ViewOptions
 from hoodie.view.context import TableContext
 
@@ -60,6 +62,8 @@ class Scope:
     """Of the table, as they are now."""
     schema: str
     """Of the metadata table's records."""
+    is_new: bool = False
+    """The metadata table was built for the instant that is written, and without what that takes back."""
     known: dict[Hashable, Any] = field(default_factory=dict)
     """What was read already of files that do not change, for who builds a partition in several steps."""
 
@@ -106,12 +110,27 @@ class KeptPartition(Protocol):
         ...
 
 
-def require_in_logs(metadata: MetadataTable, pieces: Sequence[FileSlice], change: Change) -> None:
-    """Raises ListingNeededError where these file slices have merged what an instant takes back."""
-    merged = max((each.base_instant for each in pieces if each.base is not None), default="")
-    # An index that was built since has no delta commit of what is taken back.
-    if any(time <= merged for time, _ in change.undone if time in metadata.opened.own.completed_times):
-        raise ListingNeededError("what a rollback takes back was compacted")
+def require_in_logs(scope: Scope, metadata: MetadataTable, pieces: Sequence[FileSlice], change: Change) -> None:
+    """Raises ListingNeededError where these file slices may begin with what an instant takes back: it was compacted, or it was there
+    when the partition was built.
+    """
+    base = max(each.base_instant for each in pieces)
+    if not scope.is_new and any(_begins_with(metadata.opened, base, time) for time, _ in change.undone):
+        raise ListingNeededError("what a rollback takes back was compacted, or is older than an index")
+
+
+def _begins_with(opened: OpenedMetadata, base: InstantTime, time: InstantTime) -> bool:
+    """Whether slices that begin at `base` may have what an instant of the table wrote."""
+    own = opened.own
+    if not own.by_completion:
+        return time <= base  # which is that of the last instant of the table before it, and more digits
+    first = {each.time: each.position for each in own.commits if each.time.startswith(BEGINNING)}
+    if not first:
+        first = {each.time: each.position for each in opened.past.instants if each.time.startswith(BEGINNING)}
+    written = next((each for each in own.commits if each.time == time), None)
+    if written is None:  # never completed, unless that was before the partition was built
+        return time <= max(first.values(), default=time)
+    return written.position <= (first.get(base, written.position) if base.startswith(BEGINNING) else base)
 
 
 @contextmanager

@@ -98,6 +98,14 @@ def keys_with(metadata: MetadataTable, name: str, index: ValueIndex, texts: Any,
     return metadata.answer(name, ask)
 
 
+class Entries(NamedTuple):
+    """What the index has of some rows."""
+
+    texts: Any
+    """Of their values."""
+    keys: Any
+
+
 @dataclass(frozen=True)
 class SecondaryPartition:
     """`KeptPartition` of a secondary index."""
@@ -111,7 +119,7 @@ class SecondaryPartition:
 
     def changed(self, scope: Scope, metadata: MetadataTable, change: Change) -> Iterable[Shard]:
         pieces = metadata.slices_of(self.name)
-        require_in_logs(metadata, pieces, change)
+        require_in_logs(scope, metadata, pieces, change)
         index = value_index(scope.context.storage, scope.properties, self.name)
         return _shards(scope, index, len(pieces), *_changes(scope.context, change, index.column))
 
@@ -209,8 +217,10 @@ def _changes(context: TableContext, change: Change, column: str) -> tuple[Sequen
 
     def of_group(group: FileGroupId) -> tuple[Any, Any]:
         old = snapshot.view.slice_of(group)
-        had = before.keys_of(old) if old is not None else pa.array([], pa.string())
-        has = after.keys_of(after_change(group, stats_of[group], change.instant.time, old))
+        rows = after.entries_of(after_change(group, stats_of[group], change.instant.time, old))
+        if old is None:
+            return composed(*rows), pa.array([], pa.string())
+        has, had = (composed(*each) for each in _differing(rows, before.entries_of(old)))
         return _without(has, had), _without(had, has)
 
     stats_of = groups_of(commit)
@@ -218,6 +228,24 @@ def _changes(context: TableContext, change: Change, column: str) -> tuple[Sequen
     replaced = [FileGroupId(path, each) for path, ids in change.replaced.items() for each in ids]
     gone = [each for group in replaced if (each := snapshot.view.slice_of(group)) is not None]
     return [each for each, _ in found], [*(each for _, each in found), *context.storage.each(before.keys_of, gone)]
+
+
+def _differing(rows: Entries, others: Entries) -> tuple[Entries, Entries]:
+    """Both without what is equal at the same place, as most rows are where a file is written anew."""
+    count = min(len(rows.keys), len(others.keys))
+    mine, theirs = (Entries(each.texts.slice(0, count), each.keys.slice(0, count)) for each in (rows, others))
+    same_text = pc.or_(
+        pc.fill_null(pc.equal(mine.texts, theirs.texts), False),
+        pc.and_(pc.is_null(mine.texts), pc.is_null(theirs.texts)),
+    )
+    is_other = pc.invert(pc.and_(same_text, pc.equal(mine.keys, theirs.keys)))
+
+    def left(entries: Entries) -> Entries:
+        rest = len(entries.keys) - count
+        kept = pa.concat_arrays([is_other, pa.repeat(True, rest)])
+        return Entries(entries.texts.filter(kept), entries.keys.filter(kept))
+
+    return left(rows), left(others)
 
 
 def _without(keys: Any, others: Any) -> Any:
@@ -255,10 +283,14 @@ class _Reader:
         self._columns = pa.schema([pa.field(RECORD_KEY, pa.string()), schema.field(first)])
 
     def keys_of(self, file_slice: FileSlice) -> Any:
+        return composed(*self.entries_of(file_slice))
+
+    def entries_of(self, file_slice: FileSlice) -> Entries:
+        """Of the rows that live."""
         rows = self._slices.rows_of(file_slice, self._columns).combine_chunks()
         first, _, rest = self._column.partition(".")
         values = rows.column(first)
         if rest:
             values = pc.struct_field(values, rest.split("."))
         texts = value_texts(values.combine_chunks(), self._column)
-        return composed(texts, rows.column(RECORD_KEY).combine_chunks())
+        return Entries(texts, rows.column(RECORD_KEY).combine_chunks())

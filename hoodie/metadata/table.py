@@ -298,7 +298,10 @@ class MetadataTable:
             numbers = [group_number(piece.group.file_id, partition) for piece in pieces]
             if not pieces or numbers != list(range(len(pieces))):
                 ids = ", ".join(piece.group.file_id for piece in pieces[:5])
-                raise CorruptFileError(f"its file groups are not numbered from 0: {ids or 'there are none'}")
+                of_partitions = "one by partitions is not supported, " if partition == RECORD_INDEX else ""
+                raise CorruptFileError(
+                    f"{of_partitions}its file groups are not numbered from 0: {ids or 'there are none'}"
+                )
             # Whoever drops a metadata table changes the properties first. So what was listed until now is whole.
             if not self._is_named(partition):
                 self.is_gone = True

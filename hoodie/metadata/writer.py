@@ -73,7 +73,7 @@ def keep_up(
         # Who carries one on does not know which files are gone already.
         raise ListingNeededError("a restore has taken instants back")
     undone = [time for time, _ in change.undone]
-    opened = partial(MetadataWriter.open, context, config, timeline, partitions, undone)
+    opened = partial(MetadataWriter.open, context, config, timeline, partitions, undone, is_new=is_new)
     writer = opened()
     if end_compactions(writer.opened, writer.names):
         writer = opened()
@@ -131,6 +131,8 @@ class MetadataWriter:
         timeline: Timeline,
         partitions: Sequence[KeptPartition],
         undone: Collection[InstantTime],
+        *,
+        is_new: bool = False,
     ) -> MetadataWriter:
         """The metadata table of a table with this timeline; `config` as the properties are now.
 
@@ -153,7 +155,7 @@ class MetadataWriter:
             context.cache.put(_SCHEMA, context.storage.identity, schema, len(schema))
         at_work = frozenset(each.time for each in timeline if not each.is_completed)
         instants = OwnInstants(table.opened.own, timeline, context.clock)
-        return cls(Scope(context, config.raw, schema), table, partitions, pieces, at_work, instants)
+        return cls(Scope(context, config.raw, schema, is_new), table, partitions, pieces, at_work, instants)
 
     @property
     def opened(self) -> OpenedMetadata:
@@ -174,11 +176,12 @@ class MetadataWriter:
 
         Files that an instant took back are in its change as removed, so that it does not matter whether they were compacted.
         """
+        logs = list(self._logs_of(change.instant.time, change))  # may find that all has to be built anew
         taken_back = {change.instant.time, *(time for time, _ in change.undone)}
         for each in self.opened.own:
             if each.action is Action.DELTACOMMIT and (each.time in taken_back or self._is_dead(each)):
                 self.withdraw(each)
-        self._delta_commit(change.instant.time, change)
+        self._delta_commit(change.instant.time, logs)
 
     def _is_dead(self, write: Instant) -> bool:
         """Whether the writer of a pending delta commit is. Apache Hudi's begin one before they hold the lock, in versions 8 and 9."""
@@ -266,9 +269,8 @@ class MetadataWriter:
             total_log_files_compacted=len(piece.logs),
         )
 
-    def _delta_commit(self, time: InstantTime, change: Change) -> None:
+    def _delta_commit(self, time: InstantTime, logs: Sequence[_Log]) -> None:
         active, storage, schema = self.opened.active, self.opened.storage, self.scope.schema
-        logs = list(self._logs_of(time, change))
         # Nothing depends on these two after a loss of power: they are durable with the completed file, at the latest.
         requested, inflight, completed = (Instant(time, Action.DELTACOMMIT, state) for state in State)
         planned = CommitMetadata(WriteOperation.UPSERT, _by_partition(_stat(each, 0) for each in logs))

@@ -10,7 +10,7 @@ from hoodie.engine.local import LocalEngine
 from hoodie.model.names import METADATA_TABLE
 from hoodie.options.table import METADATA
 from hoodie.storage.cache import Cache
-from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
+from hoodie.storage.faults import Fault, FaultStorage, InjectedFault, crash_points
 from hoodie.table import open_at
 from hoodie.view.context import load_config
 from tests.memory_tables import Input, batch, keys, new_table, opened
@@ -102,6 +102,47 @@ def test_a_rollback_of_what_was_compacted_builds_it_anew(kind):
     for _ in range(2):
         table.rollback(table.timeline.commits[-1].time)
         check(storage)
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_rollbacks_of_what_is_older_than_the_index_build_it_anew(kind, version):
+    storage, clock = new_table(table_type=kind, ordering="ts", more=INDEX | {"hoodie.write.table.version": version})
+    table = opened(storage, clock, INDEX | {"hoodie.metadata.enable": "true"}, cache=Cache())
+    table.upsert(some(range(9)))
+    table.delete(keys([Input("k1", "b")]))
+    table.upsert(some([3, 4, 40], ts=2))
+    table.build_index("record_index")
+    for _ in range(2):
+        table.rollback(table.timeline.commits[-1].time)
+        check(storage)
+    table.upsert(some([1], ts=3))
+    check(storage)
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_rollback_of_what_is_newer_leaves_the_index_as_it_is(version):
+    """Whether that was completed or not."""
+    storage, clock = new_table(table_type="COPY_ON_WRITE", more=INDEX | {"hoodie.write.table.version": version})
+    table = opened(storage, clock, INDEX | KEYS, cache=Cache())
+    table.upsert(some(range(9)))
+
+    def bases():
+        return sorted(name for name in storage.names(f"{METADATA_TABLE}/record_index") if name.endswith(".hfile"))
+
+    begin, there, faulty = storage.snapshot(), bases(), FaultStorage(storage)
+    opened(faulty, clock, INDEX, cache=Cache()).upsert(some([1, 20], ts=2))
+    table.rollback(table.timeline.commits[-1].time)
+    check(storage)
+    assert bases() == there
+    completing = [call.n for call in faulty.trace if call.path.endswith("commit") and METADATA_TABLE not in call.path]
+    storage.restore(begin)
+    faulty.revive([Fault(completing[-1], "before")])
+    with pytest.raises(InjectedFault):
+        opened(faulty, clock, INDEX, cache=Cache()).upsert(some([1, 20], ts=2))
+    clock.now_s += 1
+    opened(storage, clock, INDEX, cache=Cache()).upsert(some([1, 21], ts=3))
+    check(storage)
+    assert bases() == there
 
 
 def test_it_is_made_for_a_table_that_has_rows(kind):

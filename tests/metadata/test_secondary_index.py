@@ -1,5 +1,6 @@
 """Secondary indexes: they are kept up by each action, say where the rows with a value are, and go where they cannot be right."""
 
+import json
 import random
 
 import pyarrow as pa
@@ -7,7 +8,7 @@ import pytest
 
 from hoodie.errors import OptionError, UnsupportedTableError
 from hoodie.metadata.secondary_keys import composed, group_numbers_of, prefixes, record_keys, value_texts
-from hoodie.model.names import METADATA_TABLE
+from hoodie.model.names import METADATA_TABLE, PROPERTIES
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from tests.memory_tables import Input, batch, keys, new_table, opened
@@ -239,6 +240,43 @@ def test_a_key_that_comes_to_stand_twice_takes_the_index_along(kind):
     table.bulk_insert(valued([1], part="z", ts=5, val=3))
     assert table.scan(where="val = 3").to_arrow().num_rows == 3
     assert opened(storage, cache=Cache()).config.metadata_partitions == ("files",)
+
+
+@pytest.mark.parametrize(
+    ("change", "stays"),
+    [
+        (lambda table: table.alter.add_column("more", pa.int32()), True),
+        (lambda table: table.alter.rename_column("val", "value"), False),
+        (lambda table: table.alter.drop_column("val"), False),
+        (lambda table: table.alter.change_type("val", pa.float64()), False),
+        (lambda table: table.alter.change_type("val", pa.string()), True),
+    ],
+    ids=["add", "rename", "drop", "float", "text"],
+)
+def test_where_the_column_has_other_texts_the_index_goes(kind, change, stays, caplog):
+    storage, table = made(kind)
+    change(table)
+    named = opened(storage, cache=Cache()).config.metadata_partitions
+    assert (NAME in named) == stays
+    assert "record_index" in named
+    assert bool([each for each in caplog.records if NAME in each.getMessage()]) != stays
+    if stays:
+        later = opened(storage, storage.clock, INDEX | {"hoodie.python.upsert.partial": "true"}, cache=Cache())
+        rows = valued([1, 30], ts=9)
+        later.upsert(rows.set_column(2, "val", rows["val"].cast(later.schema.field("val").type)))
+        assert opened(storage, cache=Cache()).index(NAME).check()
+
+
+def test_a_new_record_index_is_none_by_partitions(kind):
+    """Whatever the definition says of one that was there before."""
+    storage, clock = new_table(table_type=kind, more=INDEX | {"hoodie.write.table.version": "9"})
+    old = {"record_index": {"indexName": "record_index", "indexOptions": {"isPartitioned": "true"}, "version": "V1"}}
+    storage.create_new(".hoodie/.index_defs/index.json", json.dumps({"indexDefinitions": old}).encode())
+    properties = storage.read(PROPERTIES) + b"hoodie.table.index.defs.path=.hoodie/.index_defs/index.json\n"
+    storage.replace(PROPERTIES, properties)
+    opened(storage, clock, INDEX | KEYS, cache=Cache()).upsert(valued(range(3)))
+    found = json.loads(storage.read(".hoodie/.index_defs/index.json"))["indexDefinitions"]
+    assert found["record_index"]["indexOptions"] == {"isPartitioned": "false"}
 
 
 # -- keys --------------------------------------------------------------------------------------------------------------
