@@ -26,17 +26,18 @@ from hoodie.options.given import WRITES
 from hoodie.table import is_table
 from pyspark_hoodie import dataframe, hook
 from pyspark_hoodie.callbacks import Callback
+from pyspark_hoodie.frame_marks import is_classic
 from pyspark_hoodie.java_code import are_loaded, load_classes, load_source
 from pyspark_hoodie.reach import reached, session_options
 from pyspark_hoodie.schema import arrow_schema
 from pyspark_hoodie.sql_create import FIXED, new_table
+from pyspark_hoodie.sql_entries import HUDI, entry_of
 from pyspark_hoodie.sql_functions import FUNCTIONS
 from pyspark_hoodie.sql_table import CatalogTable, moment_of
+from pyspark_hoodie.sql_words import Words
 from pyspark_hoodie.table import HoodieTable as SparkTable
 
 _JAVA = ("sql_table.java", "sql_planning.java", "sql_catalog.java", "sql_functions.java")
-HUDI = "hudi"
-"""What Apache Hudi calls its format."""
 _CATALOGS = {
     "spark.sql.catalog.spark_catalog": "hoodie_spark.HoodieCatalog",
     f"spark.sql.catalog.{hook.FORMAT}": "hoodie_spark.HoodieCatalog$Beside",
@@ -110,7 +111,9 @@ def _entry(spark: Any, name: str) -> Any:
 def is_of_others(spark: Any, name: str) -> bool:
     """Whether Spark's catalog has a table or view of this name that is none of ours."""
     direct = _PATH.fullmatch(name.strip())
-    if _entry(spark, name) is not None or (direct is not None and is_ours(direct[1])):
+    if direct is not None and is_ours(direct[1]):
+        return False
+    if (_entry(spark, name) if is_classic(spark) else entry_of(spark, Words(name).name("a table"))) is not None:
         return False
     try:
         spark.table(name)
@@ -133,13 +136,20 @@ def table_of(spark: Any, name: str) -> SparkTable:
     direct = _PATH.fullmatch(name.strip())
     if direct and is_ours(direct[1]):
         return SparkTable.for_path(spark, direct[2])
+    if not is_classic(spark):
+        entry = entry_of(spark, Words(name).name("a table"))
+        if entry is not None:
+            return SparkTable.for_path(spark, entry.path, _of_writes(entry.properties))
     found = _entry(spark, name)
     if found is None:
-        spark.table(name)  # Spark says that there is none
+        spark.table(name).schema  # noqa: B018 - Spark says that there is none
         raise OptionError(f"{name} is no table of format {hook.FORMAT!r}")
     facts = _plain(spark._jvm.hoodie_spark.HoodieCatalog.facts(found))
-    stated = {key: text for key, text in facts["properties"].items() if key.lower() in WRITES}
-    return SparkTable.for_path(spark, facts["path"], stated)
+    return SparkTable.for_path(spark, facts["path"], _of_writes(facts["properties"]))
+
+
+def _of_writes(properties: Mapping[str, str]) -> dict[str, str]:
+    return {key: text for key, text in properties.items() if key.lower() in WRITES}
 
 
 def remove() -> None:
@@ -279,6 +289,10 @@ def _alter(spark: Any, facts: Mapping[str, Any], changes: Iterable[Any]) -> None
     alter = dataframe.open_table(reached(facts["path"], None, spark)[0], spark).alter
     for change in changes:
         match str(change.getClass().getSimpleName()):
+            case "SetProperty" if change.property() == "location":
+                raise OptionError(
+                    f"ALTER TABLE {facts['name']}: its files stay where they are; DROP TABLE, and CREATE it there"
+                )
             case "SetProperty":
                 properties[change.property()] = change.value()
             case "RemoveProperty":

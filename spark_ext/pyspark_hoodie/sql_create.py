@@ -127,6 +127,11 @@ def new_table(
     """
     declared = StructType.fromJson(json.loads(schema_json))
     given, by = dict(properties), list(partitions)
+    if others := [each for each in by if "(" in each]:
+        raise OptionError(
+            f"CREATE TABLE {name}: tables of format 'hoodie' are partitioned by columns, not by {others[0]}: buckets are made by "
+            "hoodie.index.type=BUCKET, rows in an order by clustering"
+        )
     stated = {
         key.removeprefix("option."): text
         for key, text in given.items()

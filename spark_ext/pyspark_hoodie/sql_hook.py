@@ -7,9 +7,9 @@ which Spark cannot read back are stopped, and of others it is said after they fa
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from functools import wraps
+from functools import partial, wraps
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -20,7 +20,8 @@ from pyspark.sql import SparkSession
 from hoodie.errors import HoodieError, OptionError
 from hoodie.model.meta_fields import COMMIT_TIME
 from hoodie.model.names import name_of, parse_base_file
-from pyspark_hoodie import hook, sql_catalog, sql_statements
+from pyspark_hoodie import hook, sql_catalog, sql_connect, sql_statements
+from pyspark_hoodie.frame_marks import is_classic
 from pyspark_hoodie.sql_create import creating
 
 _NO_CODE = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|--[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -44,6 +45,7 @@ _OWN = re.compile(
     r"\s*(call\s|(show|create|drop)\s+index|insert\s+overwrite\s+(local\s+)?directory|merge\s+with)", re.IGNORECASE
 )
 """How statements begin that `sql_statements.py` may know."""
+_USING = re.compile(r"\busing\s+`?([\w.]+)", re.IGNORECASE)
 _LIKE = re.compile(r"\s*create\s+table\s+(?:if\s+not\s+exists\s+)?[\w.`]+\s+like\s+([\w.`]+)", re.IGNORECASE)
 _CHANGES = re.compile(r"\bhudi_table_changes\s*\(", re.IGNORECASE)
 
@@ -148,6 +150,8 @@ def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: SparkSession, sqlQuery: str, *args: Any, **kwargs: Any) -> Any:
         code = _code(sqlQuery)
         has_catalog = sql_catalog.prepare(self, code)
+        if not is_classic(self):
+            return _on_connect(self, sqlQuery, partial(sql, self), args, kwargs)
         refusal = refused(sqlQuery, has_catalog=has_catalog) or _changes_a_view(self, sqlQuery)
         like = _LIKE.match(code)
         if like and sql_catalog.provider_of(self, like[1]) is not None:
@@ -177,6 +181,30 @@ def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _on_connect(spark: Any, query: str, sql: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A client carries out what is about tables of ours; DataFrames go to Spark by their names in the statement."""
+
+    def run(text: str, frames: Mapping[str, Any]) -> Any:
+        if frames and not kwargs:
+            text = text.replace("{", "{{").replace("}", "}}")
+        for name in frames:
+            text = re.sub(rf"\b{name}\b", f"{{{name}}}", text)
+        return sql(text, *args, **kwargs, **frames)
+
+    code = _code(query)
+    if any(hook.is_ours(name) for name in _USING.findall(code)):
+        hook.tell_spark(spark)
+    found = sql_statements.answer(spark, query, spark.sql) if _OWN.match(code) else None
+    if found is None:
+        found = sql_connect.answer(spark, query, run)
+    if found is not None:
+        return found
+    refusal = _changes_a_view(spark, query)
+    if refusal is not None:
+        raise OptionError(refusal)
+    return sql(query, *args, **kwargs)
+
+
 def _by_name(table: Callable[..., Any]) -> Callable[..., Any]:
     """Of a session, or of a reader."""
 
@@ -184,6 +212,9 @@ def _by_name(table: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, tableName: str) -> Any:
         state = getattr(self, "_hoodie", None)
         session = self if hasattr(self, "table") and hasattr(self, "sql") else getattr(state, "source", None)
+        if session is not None and not is_classic(session):
+            frame = sql_connect.frame_of(session, tableName)
+            return table(self, tableName) if frame is None else frame
         if session is None or not sql_catalog.prepare(session, tableName):
             refusal = hook.no_direct_name(tableName)
             if refusal is not None:

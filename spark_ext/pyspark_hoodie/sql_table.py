@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -28,6 +28,7 @@ from hoodie.read.plan import pin_snapshot, plan_read
 from hoodie.write.keys import table_keys
 from pyspark_hoodie import dataframe
 from pyspark_hoodie.callbacks import Callback
+from pyspark_hoodie.frame_marks import is_classic
 from pyspark_hoodie.native import plan_frame
 from pyspark_hoodie.reach import reached
 from pyspark_hoodie.schema import arrow_schema, given_schema, spark_schema
@@ -82,6 +83,10 @@ class CatalogTable:
         """How many it has read of."""
 
     @property
+    def name(self) -> str:
+        return self._name
+
+    @property
     def schema(self) -> StructType:
         """The columns as SQL has them: those of partitions at the end, with what the entry says of each."""
         stored = self._core.schema
@@ -111,19 +116,20 @@ class CatalogTable:
     def _answers(self, what: str, given: Sequence[Any]) -> Any:
         match what:
             case "rows":
-                return self._rows(list(given[0]), dict(given[1]))._jdf.queryExecution().analyzed()
+                return self.rows(list(given[0]), dict(given[1]))._jdf.queryExecution().analyzed()
             case "size":
                 return sum(task.size_bytes for task in self._plan({}).tasks)
             case "snapshot":
                 return self._snapshots
             case "changeable":
-                return self._require_changeable(given[0])
+                return self.require_changeable(given[0])
             case "write":
-                return self._write(*given)
+                mode, rows, options, values = given
+                return self.write(mode, DataFrame(rows, self._spark), options, values)
             case "change":
                 return self._change(*given)
             case "truncate":
-                return self._truncate()
+                return self.truncate()
             case "partitions":
                 return self._partitions()
             case "drop partition":
@@ -132,9 +138,9 @@ class CatalogTable:
 
     # -- reading -----------------------------------------------------------------------------------------------------
 
-    def _rows(self, names: Sequence[str], options: Mapping[str, str]) -> Any:
+    def rows(self, names: Sequence[str], options: Mapping[str, str] | None = None) -> Any:
         """A DataFrame of these columns, meta columns among them."""
-        plan = self._plan(options)
+        plan = self._plan(options or {})
         tasks = tuple(replace(task, columns=tuple(names)) for task in plan.tasks)
         output = pa.schema([plan.output.field(name) for name in names])
         context = self._core.writer.context
@@ -162,7 +168,7 @@ class CatalogTable:
 
     def _options(self, options: Mapping[str, str]) -> dict[str, str]:
         """Of the table's entry, then the session's settings, then the statement."""
-        settings = dict(self._spark._jvm.hoodie_spark.Planning.settings(self._spark._jsparkSession))
+        settings = _settings(self._spark)
         stated = {name: text for name, text in self._properties.items() if name.startswith("hoodie.")}
         known = {name: text for name, text in {**stated, **settings}.items() if name.lower() in WRITES}
         insert = {**stated, **settings}.get(INSERT_INTO)
@@ -181,10 +187,13 @@ class CatalogTable:
             )
         return replace(request, write=replace(request.write, operation=operation))
 
-    def _write(self, mode: str, rows: Any, options: Mapping[str, str], values: Sequence[str | None]) -> None:
-        """INSERT, and what is saved by name."""
+    def write(self, mode: str, df: DataFrame, options: Mapping[str, str], values: Sequence[str | None] = ()) -> None:
+        """INSERT, and what is saved by name.
+
+        Args:
+            values: of partitions that are replaced, as column and text in turn.
+        """
         self._require_writable("INSERT")
-        df = DataFrame(rows, self._spark)
         match mode:
             case "append":
                 request = self._request(None, options)
@@ -268,22 +277,34 @@ class CatalogTable:
         """
         names = self.schema.names
         query = DataFrame(rows, self._spark)
-        deletes = not columns
-        operation = WriteOperation.DELETE if deletes else WriteOperation.UPSERT
         plain = [f"c{at}" for at in range(len(query.columns))]
 
         def find() -> DataFrame:
-            self._move_on()
             values = query.toDF(*plain)
             key, path = (values[plain[at]] for at in ids)
             found = [key.alias(RECORD_KEY), path.alias(PARTITION_PATH), (values[plain[0]] == F.lit(1)).alias(DELETED)]
             found += [values[plain[at]].alias(name) for at, name in zip(columns, names, strict=bool(columns))]
             return values.select(*found)
 
-        dataframe.write_found(self._core, find, self._request(operation, {}))
+        self.change(find, deletes=not columns)
+
+    def change(self, find: Callable[[], DataFrame], *, deletes: bool) -> None:
+        """Commit what a query makes of stored rows.
+
+        Args:
+            find: gives the rows, found on the newest snapshot: key and path of the stored row, whether it goes, new values.
+            deletes: there are no new values.
+        """
+
+        def find_anew() -> DataFrame:
+            self._move_on()
+            return find()
+
+        operation = WriteOperation.DELETE if deletes else WriteOperation.UPSERT
+        dataframe.write_found(self._core, find_anew, self._request(operation, {}))
         self._move_on()
 
-    def _truncate(self) -> None:
+    def truncate(self) -> None:
         self._require_writable("TRUNCATE")
         if (schema := self._core.schema) is not None and self._core.timeline.commits:
             request = self._request(WriteOperation.INSERT_OVERWRITE_TABLE, {})
@@ -303,10 +324,17 @@ class CatalogTable:
                 f"{self._name} is the read-optimized side of a table: {statement} goes to the table itself"
             )
 
-    def _require_changeable(self, command: str) -> None:
+    def require_changeable(self, command: str) -> None:
         self._require_writable(command)
         if not self._core.config.populate_meta_fields:
             raise OptionError(
                 f"{command} finds rows by the _hoodie_ columns, which table {self._name} does not store "
                 "(hoodie.populate.meta.fields=false): use HoodieTable.upsert(df) and .delete(where=…)"
             )
+
+
+def _settings(spark: Any) -> dict[str, str]:
+    """Settings of the session that are about our tables."""
+    if is_classic(spark):
+        return dict(spark._jvm.hoodie_spark.Planning.settings(spark._jsparkSession))
+    return {name: text for name, text in spark.conf.getAll.items() if name.startswith("hoodie.")}

@@ -118,12 +118,12 @@ class Words:
         return [part for part in found if part]
 
     def options(self) -> dict[str, str]:
-        """`('a' = 'b', c.d = 1)` as options."""
+        """`('a' = 'b', c.d 1)` as options."""
         found = {}
         for part in self.parts():
-            equals = next((at for at, token in enumerate(part) if token.says("=")), len(part))
-            key = "".join(_plain(token) for token in part[:equals])
-            found[key] = "".join(_plain(token) for token in part[equals + 1 :])
+            equals = next((at for at, token in enumerate(part) if token.says("=")), None)
+            key, value = (part[:-1], part[-1:]) if equals is None else (part[:equals], part[equals + 1 :])
+            found["".join(map(_plain, key))] = "".join(map(_plain, value))
         return found
 
     def find(self, *words: str, depth: int = 0) -> int:

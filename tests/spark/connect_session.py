@@ -9,12 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from _pytest.outcomes import Failed
 from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
 import pyspark_hoodie
 from tests.effort import SOAK
 from tests.spark.conftest import options_of
+from tests.spark.random_statements import first_difference
+from tests.spark.statement_files import FILES, run, statements_of
 
 DDL = "id string, part string, qty int, ts long"
 Told = dict[str, Any]
@@ -122,13 +125,45 @@ def sql_and_other_formats(at: Asker) -> None:
         return at.spark.sql("select sum(qty) from v").collect()[0][0]
 
     at.step("view", view)
-    at.step("create table", lambda: at.spark.sql("create table t using hudi as select 1 as id"))
     frame = at.rows(("k7", "a", 7, 1))
     at.step("saveAsTable", lambda: frame.write.format("hoodie").saveAsTable("t"))
     at.step("overwrite", lambda: at.save(frame, "overwrite"))
     at.step("overwritten", at.read)
     at.step("parquet", lambda: frame.write.format("parquet").save(at.path + "_plain"))
     at.step("parquet read", lambda: at.spark.read.parquet(at.path + "_plain").count())
+
+
+def statements(at: Asker) -> None:
+    """Of sql/connect.test on one table type, random ones on the other."""
+    database = f"db_{at.table_type.lower()}"
+    at.spark.sql(f"create database {database}")
+    at.spark.sql(f"use {database}")
+    if at.table_type == "COPY_ON_WRITE":
+        at.step("random statements", lambda: first_difference(at.spark, "cow", 1))
+    else:
+        at.step("statements", lambda: run_all(at.spark, database))
+        at.step("table", lambda: at.spark.table(f"{database}.t").columns)
+        at.step("describe", lambda: [row["col_name"] for row in at.spark.sql("describe t").collect()])
+        for name, text in REFUSED.items():
+            at.step(name, lambda text=text: at.spark.sql(text))
+    at.spark.sql("use default")
+
+
+def run_all(spark: SparkSession, database: str) -> None:
+    for statement in statements_of(FILES["connect"].read_text()):
+        try:
+            run(spark, statement, database, "mor", "6")
+        except (Exception, Failed) as error:
+            raise AssertionError(f"line {statement.line}: {error}") from error
+
+
+REFUSED = {
+    "alter": "alter table t add columns (more int)",
+    "partitions": "show partitions t",
+    "field": "update t set v.x = 1",
+    "replace": "create or replace table t (id int) using hoodie",
+    "default": "create table t2 (id int default 1) using hoodie",
+}
 
 
 def outlived(at: Asker) -> None:
@@ -164,6 +199,7 @@ def ask(url: str, folder: Path, table_types: Sequence[str]) -> Mapping[str, Told
         saves_and_reads(at)
         verbs(at)
         sql_and_other_formats(at)
+        statements(at)
         outlived(at)
     if SOAK:
         streams(askers[-1])

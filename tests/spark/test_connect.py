@@ -11,6 +11,7 @@ import hoodie
 from tests.effort import SOAK
 from tests.spark.conftest import ROOT, SPARK
 from tests.spark.connect_server import connect_server
+from tests.spark.connect_session import REFUSED
 
 pytestmark = [
     pytest.mark.spark,
@@ -109,10 +110,22 @@ def test_inserts_and_overwrites_of_the_table_object(told):
 
 def test_sql_and_its_sentences(told):
     assert told["view"] == sum(THIRD.values())
-    for name in ("create table", "saveAsTable"):
-        kind, text = told[name]
-        assert kind == "OptionError"
-        assert "would make a catalog table" in text
+    kind, text = told["saveAsTable"]
+    assert kind == "OptionError"
+    assert "would make a catalog table" in text
+
+
+def test_statements_that_a_client_carries_out(answers):
+    assert answers[MOR]["statements"] is None
+    assert answers[MOR]["table"] == answers[MOR]["describe"] == ["id", "v", "ts", "p"]
+    assert answers[COW]["random statements"] is None
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_statements_that_it_does_not_carry_out_say_what_to_do(answers, name):
+    kind, text = answers[MOR][name]
+    assert kind == "OptionError"
+    assert "on Connect" in text
 
 
 def test_an_error_of_a_task_is_ours(told):

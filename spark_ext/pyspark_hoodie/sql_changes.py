@@ -1,0 +1,227 @@
+"""UPDATE, DELETE and MERGE as one SELECT of what becomes of rows, for clients of Connect, whose Spark has no catalog of ours.
+
+Only clauses are found here. Expressions stay as they were written, and Spark gives them their meaning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
+from hoodie.model.plans import DELETED
+from pyspark_hoodie.sql_words import Words, quoted_name
+
+TARGET = "hoodie_part_target"
+"""What the SELECT calls the table: its columns, its record keys and its partition paths."""
+_CLAUSE, _TIMES = "hoodie_clause", "hoodie_times"
+_NO_ROW = f"CAST(NULL AS STRING) AS {RECORD_KEY}, CAST(NULL AS STRING) AS {PARTITION_PATH}"
+_TWO_ROWS = "MERGE: several rows of the source match one row of the table; nothing was written"
+_MATCHED, _NOT_MATCHED, _BY_SOURCE = "matched", "not matched", "not matched by source"
+
+
+class Changes(NamedTuple):
+    """A SELECT of key and path of stored rows, whether they go, and new values."""
+
+    select: str
+    only_deletes: bool
+    """There are no new values."""
+
+
+class _Clause(NamedTuple):
+    """`WHEN … THEN …` of a MERGE; without values it deletes."""
+
+    case: str
+    condition: str
+    values: Mapping[str, str] | None
+
+
+def changes_of(words: Words, first: str, columns: Mapping[str, str]) -> Changes:
+    """What the statement makes of rows.
+
+    Args:
+        words: stand before the name of the table.
+        first: UPDATE, DELETE or MERGE.
+        columns: of the table, with their types.
+
+    Raises:
+        OptionError: a clause cannot be understood, or gives a value to what is no column of the table.
+    """
+    maker = _Maker(words, columns)
+    return {"UPDATE": maker.update, "DELETE": maker.delete, "MERGE": maker.merge}[first]()
+
+
+class _Maker:
+    def __init__(self, words: Words, columns: Mapping[str, str]) -> None:
+        self.words = words
+        self.columns = columns
+        self.by_lower_case = {name.lower(): name for name in columns}
+
+    def target(self, *ends: str) -> str:
+        """Passes the name of the table and its alias, and gives what expressions call it."""
+        parts = self.words.name("the name of the table")
+        return self.alias(*ends) or quoted_name(parts[-1:] if "/" not in parts[-1] else ["hoodie_target"])
+
+    def alias(self, *ends: str) -> str | None:
+        words = self.words
+        if words.take("AS") or not (words.is_over or any(words.sees(end) for end in ends)):
+            return quoted_name(words.name("an alias"))
+        return None
+
+    def delete(self) -> Changes:
+        alias = self.target("WHERE")
+        return Changes(f"SELECT {_row(alias)}, true AS `{DELETED}` FROM {TARGET} AS {alias} {self.rest()}", True)
+
+    def update(self) -> Changes:
+        alias = self.target("SET")
+        self.words.expect("SET")
+        end = self.words.find("WHERE")
+        given = self.assignments(alias, end)
+        self.words.at = end
+        values = ", ".join(
+            f"CAST({given[name]} AS {kind}) AS `{name}`" if name in given else f"{alias}.`{name}`"
+            for name, kind in self.columns.items()
+        )
+        head = f"{_row(alias)}, false AS `{DELETED}`"
+        return Changes(f"SELECT {head}, {values} FROM {TARGET} AS {alias} {self.rest()}", False)
+
+    def rest(self) -> str:
+        return self.words.slice(self.words.at, len(self.words.tokens))
+
+    def assignments(self, alias: str, end: int) -> dict[str, str]:
+        words = self.words
+        found: dict[str, str] = {}
+        start = words.at
+        commas = [at for at in range(start, end) if words.tokens[at].depth == 0 and words.tokens[at].says(",")]
+        for first, last in pairwise([start - 1, *commas, end]):
+            words.at = first + 1
+            parts = words.name("a column to set")
+            if len(parts) > 1 and parts[0].lower() == alias.strip("`").lower():
+                parts = parts[1:]
+            words.expect("=")
+            name = self.column(parts)
+            if name in found:
+                words.refuse(f"column {name} is set twice")
+            found[name] = words.slice(words.at, last)
+        words.at = end
+        return found
+
+    def column(self, parts: Sequence[str]) -> str:
+        name = self.by_lower_case.get(parts[0].lower())
+        if name is None:
+            self.words.refuse(f"{'.'.join(parts)} is no column of the table ({', '.join(self.columns)})")
+        if len(parts) > 1:
+            self.words.refuse(f"{'.'.join(parts)} is a field: on Connect set the whole column, with named_struct(…)")
+        return name
+
+    # -- MERGE.
+
+    def merge(self) -> Changes:
+        words = self.words
+        target = self.target("USING")
+        words.expect("USING")
+        on = words.find("ON")
+        if words.sees("("):
+            start = words.at
+            words.at = (
+                next(at for at in range(start + 1, on) if words.tokens[at].depth == words.tokens[start].depth) + 1
+            )
+            source, name = words.slice(start, words.at), quoted_name(["hoodie_source"])
+        else:
+            start = words.at
+            name = quoted_name(words.name("the source of the MERGE")[-1:])
+            source = words.slice(start, words.at)
+        source_alias = self.alias("ON") or name
+        words.expect("ON")
+        when = words.find("WHEN")
+        condition = words.slice(words.at, when)
+        words.at = when
+        clauses = []
+        while not words.is_over:
+            clauses.append(self.clause(target, source_alias))
+        if not clauses:
+            words.refuse("a MERGE has at least one WHEN … THEN …")
+        only_deletes = all(clause.values is None for clause in clauses)
+        left, right = f"{TARGET} AS {target}", f"{source} AS {source_alias}"
+        joins = {
+            _MATCHED: f"{left} JOIN {right}",
+            _NOT_MATCHED: f"{right} LEFT ANTI JOIN {left}",
+            _BY_SOURCE: f"{left} LEFT ANTI JOIN {right}",
+        }
+        selects = []
+        for case, join in joins.items():
+            mine = [clause for clause in clauses if clause.case == case]
+            if mine:
+                rows = _NO_ROW if case == _NOT_MATCHED else _row(target)
+                times = f"count(*) OVER (PARTITION BY {target}.{RECORD_KEY}, {target}.{PARTITION_PATH})"
+                times = times if case == _MATCHED and not _only_deletes(mine) else "1"
+                selects.append(self.group(mine, rows, times, f"{join} ON {condition}", only_deletes=only_deletes))
+        return Changes(" UNION ALL ".join(selects), only_deletes)
+
+    def group(self, clauses: Sequence[_Clause], rows: str, times: str, joined: str, *, only_deletes: bool) -> str:
+        """The rows of one case."""
+        number = " ".join(f"WHEN {clause.condition} THEN {at}" for at, clause in enumerate(clauses))
+        deletes = [str(at) for at, clause in enumerate(clauses) if clause.values is None]
+        names = [] if only_deletes else [f"`{name}`" for name in self.columns]
+        values = [] if only_deletes else [self.value(clauses, name, kind) for name, kind in self.columns.items()]
+        flag = f"{_CLAUSE} IN ({', '.join(deletes)})" if deletes else "false"
+        if times != "1":
+            flag = f"IF({_TIMES} > 1, CAST(raise_error('{_TWO_ROWS}') AS BOOLEAN), {flag})"
+        inner = ", ".join([rows, f"CASE {number} END AS {_CLAUSE}", f"{times} AS {_TIMES}", *values])
+        outer = ", ".join([RECORD_KEY, PARTITION_PATH, f"{flag} AS `{DELETED}`", *names])
+        return f"SELECT {outer} FROM (SELECT {inner} FROM {joined}) WHERE {_CLAUSE} IS NOT NULL"
+
+    def value(self, clauses: Sequence[_Clause], name: str, kind: str) -> str:
+        whens = " ".join(
+            f"WHEN {at} THEN CAST({clause.values[name]} AS {kind})"
+            for at, clause in enumerate(clauses)
+            if clause.values is not None
+        )
+        return f"CASE {_CLAUSE} {whens} END AS `{name}`" if whens else f"CAST(NULL AS {kind}) AS `{name}`"
+
+    def clause(self, target: str, source: str) -> _Clause:
+        words = self.words
+        words.expect("WHEN")
+        case = _NOT_MATCHED if words.take("NOT") else _MATCHED
+        words.expect("MATCHED")
+        if case == _NOT_MATCHED and words.take("BY"):
+            case = _NOT_MATCHED if words.take("TARGET") else _BY_SOURCE
+            if case == _BY_SOURCE:
+                words.expect("SOURCE")
+        condition, then = "true", words.find("THEN")
+        if words.take("AND"):
+            condition = f"({words.slice(words.at, then)})"
+        words.at = then
+        words.expect("THEN")
+        end = words.find("WHEN")
+        if words.take("DELETE"):
+            return _Clause(case, condition, None)
+        whole = {name: f"{source}.`{name}`" for name in self.columns}
+        if words.take("UPDATE"):
+            words.expect("SET")
+            if words.take("*"):
+                return _Clause(case, condition, whole)
+            kept = {name: f"{target}.`{name}`" for name in self.columns}
+            return _Clause(case, condition, {**kept, **self.assignments(target, end)})
+        words.expect("INSERT")
+        if words.take("*"):
+            return _Clause(case, condition, whole)
+        columns = list(self.columns)
+        if words.sees("("):
+            columns = [self.column([token.name for token in part if token.is_name][-1:]) for part in words.parts()]
+        words.expect("VALUES")
+        values = [words.text[part[0].start : part[-1].end] for part in words.parts()]
+        if len(values) != len(columns):
+            words.refuse(f"an INSERT has {len(columns)} columns and {len(values)} values")
+        empty = dict.fromkeys(self.columns, "NULL")
+        return _Clause(case, condition, {**empty, **dict(zip(columns, values, strict=True))})
+
+
+def _only_deletes(clauses: Sequence[_Clause]) -> bool:
+    """Several rows of the source may delete one row."""
+    return len(clauses) == 1 and clauses[0].values is None and clauses[0].condition == "true"
+
+
+def _row(alias: str) -> str:
+    return f"{alias}.{RECORD_KEY}, {alias}.{PARTITION_PATH}"
