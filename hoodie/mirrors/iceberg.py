@@ -57,6 +57,8 @@ class _State:
             self.metadata: dict[str, Any] = json.loads(storage.read(path)) if self.version else {}
         except ValueError as exc:
             raise CorruptFileError(f"{storage.uri}/{path} is no metadata of an Iceberg table: {exc}") from exc
+        if self.version:
+            _require_ours(storage, self.metadata)
         self.snapshot = next(
             (
                 each
@@ -74,6 +76,16 @@ class _State:
     @staticmethod
     def _live(storage: Storage, path: str) -> list[Entry]:
         return [each for each in decode(storage.read(_below(storage, path))) if each["status"] != DELETED]
+
+
+def _require_ours(storage: Storage, metadata: Mapping[str, Any]) -> None:
+    """Raises UnsupportedTableError for metadata of somebody else, or of another place."""
+    ours, place = _MADE_BY_US in metadata.get("properties", {}), metadata.get("location")
+    if not ours or place != storage.uri:
+        what = f"was published at {place}" if ours else "hoodie has not published"
+        raise UnsupportedTableError(
+            f"{storage.uri} holds an Iceberg table that {what}: move its folder {FOLDER} away, or leave it"
+        )
 
 
 def _newest(storage: Storage) -> int:
@@ -110,11 +122,6 @@ def publish_iceberg(context: TableContext, *, dry_run: bool = False) -> Publishe
     """
     for _ in range(_TRIES):
         state = _State(context.storage)
-        if state.version and _MADE_BY_US not in state.metadata.get("properties", {}):
-            raise UnsupportedTableError(
-                f"{context.storage.uri} holds an Iceberg table that hoodie has not published: move its folder "
-                f"{FOLDER} away, or leave it"
-            )
         options = ReadOptions(query=QueryType.READ_OPTIMIZED)
         plan, snapshot = plan_pinned(context, options, meta_columns=False)
         schema = snapshot.schema

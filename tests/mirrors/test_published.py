@@ -178,6 +178,20 @@ def test_a_renamed_column_is_published_when_older_files_are_rewritten(tmp_path):
     assert table.publish("delta").changed
 
 
+def test_a_table_that_was_moved_says_what_to_do(tmp_path):
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    table.insert({"id": [1]})
+    for format in LakeFormat:
+        table.publish(format)
+    (tmp_path / "t").rename(tmp_path / "u")
+    moved = hoodie.open_table(tmp_path / "u")
+    assert not moved.publish("delta").changed
+    with pytest.raises(UnsupportedTableError, match=r"was published at .*: move its folder metadata away"):
+        moved.publish("iceberg")
+    (tmp_path / "u" / "metadata").rename(tmp_path / "old")
+    assert moved.publish("iceberg").added == 1
+
+
 def test_the_command(tmp_path, capsys):
     table = hoodie.create_table(tmp_path / "t", record_key="id")
     table.insert({"id": [1]})
