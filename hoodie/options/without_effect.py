@@ -48,7 +48,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     ),
     "a metadata table is built, compacted, cleaned and archived by rules of its own": (
         *("hoodie.metadata.", "_hoodie.metadata.", "hoodie.file.index.", "hoodie.enable.data.skipping"),
-        *("hoodie.index.name", "hoodie.expression.index.", "hoodie.functional.index.", "hoodie.record.index."),
+        *("hoodie.expression.index.", "hoodie.functional.index.", "hoodie.record.index."),
         *(
             "hoodie.hfile.",
             "_hoodie.hfile.",
