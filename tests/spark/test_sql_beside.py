@@ -1,11 +1,14 @@
 """SQL beside others: sessions whose own catalog is another format's, several sessions, and several statements at once."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from pyspark.sql import functions as F
 
 import pyspark_hoodie
-from hoodie.errors import OptionError
+from hoodie.errors import CommitConflictError, OptionError
 from pyspark_hoodie import java_code
+from tests.effort import long_but
 from tests.spark.conftest import options_of
 
 pytestmark = pytest.mark.spark
@@ -111,3 +114,63 @@ def test_sessions_of_one_application_know_the_tables_and_have_their_own_names_an
     finally:
         first.sql("drop database of_second cascade")
         first.sql("drop table if exists first_one")
+
+
+@pytest.fixture
+def counted(enabled):
+    """Makes a table of ids, counts and ordering values, and gives its folder."""
+
+    def make(table_type):
+        enabled.sql(
+            f"create table counted using hoodie tblproperties (type = '{table_type}', primaryKey = 'id', orderingFields = 'ts') "
+            "as select id, 0 as n, 1 as ts from range(4)"
+        )
+        return enabled.conf.get("spark.sql.warehouse.dir").removeprefix("file:") + "/counted"
+
+    yield make
+    enabled.sql("drop table if exists counted")
+
+
+MERGE = (
+    "merge into counted t using (select id from range({}, {})) s on t.id = s.id "
+    "when matched then update set n = n + {}, ts = ts + 1 when not matched then insert (id, n, ts) values (s.id, {}, 1)"
+)
+
+
+@pytest.mark.parametrize("table_type", long_but(["mor"], ["cow", "mor"]))
+def test_two_merges_at_once_lose_nothing(enabled, counted, table_type):
+    counted(table_type)
+
+    def merge(count):
+        try:
+            enabled.sql(MERGE.format(2, 4 + count, count, count))
+        except CommitConflictError:
+            return 0
+        return count
+
+    with ThreadPoolExecutor(2) as pool:
+        done = sum(pool.map(merge, (1, 2)))
+    found = dict(rows(enabled, "select id, n from counted"))
+    assert done > 0
+    assert found == {0: 0, 1: 0, 2: done, 3: done, 4: done, **({5: 2} if done >= 2 else {})}
+
+
+def test_merges_beside_a_compaction(enabled, counted):
+    table = pyspark_hoodie.HoodieTable.for_path(enabled, counted("mor"))
+    enabled.sql("update counted set n = 1, ts = 2")
+    instant = table.schedule_compaction()
+    enabled.sql(MERGE.format(0, 2, 10, 0))
+    table.run_compaction(instant)
+    enabled.sql("delete from counted where id = 3")
+    assert rows(enabled, "select id, n from counted") == [(0, 11), (1, 11), (2, 1)]
+
+
+def test_merges_before_and_after_a_clustering(enabled, counted):
+    table = pyspark_hoodie.HoodieTable.for_path(enabled, counted("cow"))
+    instant = table.schedule_clustering(["id"])
+    with pytest.raises(CommitConflictError, match=r"clustering \d+ is going to move"):
+        enabled.sql(MERGE.format(0, 2, 10, 0))
+    assert rows(enabled, "select sum(n) from counted") == [(0,)]
+    table.run_clustering(instant)
+    enabled.sql(MERGE.format(0, 2, 10, 0))
+    assert rows(enabled, "select id, n from counted") == [(0, 10), (1, 10), (2, 0), (3, 0)]
