@@ -70,14 +70,10 @@ def filter_errors(context: ReadContext) -> Iterator[None]:
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as exc:
         if context.filter is None:
             raise
-        if "overflow" in str(exc):
-            raise OptionError(
-                f"the filter {context.filter.expression} computes an integer that is too large, on rows of table {context.table}: "
-                f"{exc}. Make one of its numbers a decimal, such as 2.0 for 2"
-            ) from exc
         raise OptionError(
-            f"Arrow cannot evaluate the filter {context.filter.expression} on rows of table {context.table}: {exc}. Cast one side "
-            "of the comparison, or give the filter as text, which compares values of different types exactly"
+            f"Arrow cannot evaluate the filter {context.filter.expression} on rows of table {context.table}: {exc}. If an integer is "
+            "too large, make one of the numbers a decimal, such as 2.0 for 2. Else cast one side of the comparison, or give the "
+            "filter as text, which compares values of different types exactly"
         ) from exc
 
 

@@ -131,7 +131,7 @@ def test_nothing_is_begun_after_the_time_and_the_next_round_goes_on_there():
     _, _, table = written(12)
     job = Rounds(6.0, clock=Ticks())
     seen = []
-    for _ in range(7):
+    for _ in range(10):
         done = round_of(table, job=job)
         assert done.unfinished
         assert len(done.did) < whole
@@ -144,7 +144,7 @@ def test_a_long_queue_of_plans_does_not_keep_the_rest_waiting_for_ever():
     job = Rounds(4.0, clock=Ticks())
     job._pending = lambda *_: False  # there are always more of them
     seen = []
-    for _ in range(8):
+    for _ in range(12):
         seen += named(round_of(table, job=job))
     assert "clean" in seen
     assert "archiving" in seen
