@@ -24,7 +24,9 @@ Sql = Callable[[str], DataFrame]
 """Runs a statement of Spark's own."""
 _RECORD_INDEX, _COLUMN_STATS, _BLOOM_FILTERS = "record_index", "column_stats", "bloom_filters"
 _PARTITIONS = (_RECORD_INDEX, _COLUMN_STATS, _BLOOM_FILTERS, "partition_stats", "files")
+_SECONDARY_INDEX = "secondary_index"
 _COLUMNS_OF = {
+    _SECONDARY_INDEX: "hoodie.metadata.index.secondary.column",
     _COLUMN_STATS: "hoodie.metadata.index.column.stats.column.list",
     _BLOOM_FILTERS: "hoodie.metadata.index.bloom.filter.column.list",
 }
@@ -64,9 +66,9 @@ def _show_indexes(spark: Any, words: Words) -> DataFrame | None:
     table = _table(spark, words)
     if table is None:
         return None
-    there = [each for each in table.indexes() if each.name in _PARTITIONS and each.name != "files"]
+    there = [each for each in table.indexes() if _kind_of(each.name) is not None and each.name != "files"]
     there.sort(key=lambda each: each.name)
-    rows = [{"index_name": i.name, "index_type": i.name, "col_name": ",".join(i.columns)} for i in there]
+    rows = [{"index_name": i.name, "index_type": _kind_of(i.name), "col_name": ",".join(i.columns)} for i in there]
     return arrow_frame(spark, pa.Table.from_pylist(rows, _SHOWN))
 
 
@@ -88,9 +90,17 @@ def _create_index(spark: Any, words: Words) -> DataFrame | None:
         raise OptionError(
             f"table {table.uri} has the index {partition} already: DROP INDEX {partition} ON the table first"
         )
-    given = {_COLUMNS_OF[partition]: ",".join(columns)} if partition in _COLUMNS_OF and columns else {}
+    option = _COLUMNS_OF.get(_kind_of(partition) or "")
+    given = {option: ",".join(columns)} if option is not None and columns else {}
     table.build_index(partition, {**given, **{key: text for key, text in options.items() if key.startswith("hoodie.")}})
     return _nothing(spark)
+
+
+def _kind_of(partition: str) -> str | None:
+    """None where our writers have none of this name."""
+    if partition.startswith(f"{_SECONDARY_INDEX}_"):
+        return _SECONDARY_INDEX
+    return partition if partition in _PARTITIONS else None
 
 
 def _written(token: Token) -> str:
@@ -105,17 +115,25 @@ def _partition_of(table: HoodieTable, name: str, kind: str, columns: list[str], 
             f"CREATE INDEX {name}: there are no indexes of expressions such as {expression}; column_stats of the column itself "
             "serve filters on it"
         )
+    keys = table.config.record_key_fields
+    is_of_keys = not columns or {each.lower() for each in columns} == {each.lower() for each in keys}
     if kind in _PARTITIONS or (not kind and name in _PARTITIONS):
         found = kind or name
-    elif kind:
-        raise OptionError(f"CREATE INDEX {name}: there is no kind {kind}; there are {', '.join(_PARTITIONS)}")
-    else:
+    elif kind not in ("", _SECONDARY_INDEX):
+        kinds = ", ".join((*_PARTITIONS, _SECONDARY_INDEX))
+        raise OptionError(f"CREATE INDEX {name}: there is no kind {kind}; there are {kinds}")
+    elif not kind and is_of_keys:
         found = _RECORD_INDEX
-    keys = table.config.record_key_fields
-    if found == _RECORD_INDEX and columns and {each.lower() for each in columns} != {each.lower() for each in keys}:
+    elif len(columns) == 1:
+        return f"{_SECONDARY_INDEX}_{name.removeprefix(f'{_SECONDARY_INDEX}_')}"
+    else:
         raise OptionError(
-            f"CREATE INDEX {name}: an index of {', '.join(columns)} would be a secondary one, and there are none; record_index is "
-            f"of the record key ({', '.join(keys) or 'which the table makes itself'}), column_stats serve filters on other columns"
+            f"CREATE INDEX {name}: a secondary index is of one column, not of {', '.join(columns) or 'none'}"
+        )
+    if found == _RECORD_INDEX and not is_of_keys:
+        raise OptionError(
+            f"CREATE INDEX {name}: a record_index is of the record key ({', '.join(keys) or 'which the table makes itself'}), not of "
+            f"{', '.join(columns)}"
         )
     return found
 
@@ -128,8 +146,9 @@ def _drop_index(spark: Any, words: Words) -> DataFrame | None:
     table = _table(spark, words)
     if table is None:
         return None
-    is_there = name in {each.name for each in table.indexes()} and name in _PARTITIONS
-    if not (is_there and table.drop_index(name)) and not may_lack:
+    names = {each.name for each in table.indexes() if _kind_of(each.name) is not None}
+    partition = next((each for each in (name, f"{_SECONDARY_INDEX}_{name}") if each in names), None)
+    if not (partition is not None and table.drop_index(partition)) and not may_lack:
         raise OptionError(f"table {table.uri} has no index {name}: SHOW INDEXES FROM the table lists them")
     return _nothing(spark)
 
