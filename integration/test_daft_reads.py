@@ -19,8 +19,9 @@ from tests.rows import rows_of, sorted_rows
 # The environment of the peers has it: Daft wants an older pyarrow than the first one has.
 PYTHON = ROOT / Path(os.environ.get("HOODIE_PEER_PYTHON", ".venv-integration/bin/python"))
 READ = """
-import sys, daft, pyarrow.feather as feather
+import os, sys, daft, pyarrow.feather as feather
 feather.write_feather(daft.read_hudi(sys.argv[1]).to_arrow(), sys.argv[2])
+os._exit(0)  # Daft's threads sometimes abort the process while Python shuts down
 """
 HIVE_STYLE = {"hoodie.datasource.write.hive_style_partitioning": "true"}
 ROWS = pa.table(
