@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.errors import OptionError
-from hoodie.ingestion.formats import Decoded, decoder, format_of
+from hoodie.ingestion.formats import Decoded, decoder, format_of, wider
 from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round
 from hoodie.storage.base import FileInfo, Storage
 
@@ -66,12 +66,19 @@ class FolderSource:
         rows = pa.table({})
         bad: list[BadRecord] = []
         for info in taken:
-            found = self._decoded(info, known)
-            bad += found.bad
             try:
-                rows = pa.concat_tables([rows, found.rows], promote_options="permissive")
-            except pa.ArrowException as exc:
-                bad.append(BadRecord(info.path, f"the columns do not fit those of the files before it: {exc}", ""))
+                found = self._decoded(info, known)
+                together = _together(rows, found.rows)
+            except pa.ArrowException:  # a column has other values than in the files before: only these are bad
+                found = self._decoded(info, wider(known or pa.schema([]), rows.schema))
+                try:
+                    together = _together(rows, found.rows)
+                except pa.ArrowException as exc:
+                    found = Decoded(pa.table({}))
+                    together = rows
+                    bad.append(BadRecord(info.path, f"the columns do not fit those of the files before it: {exc}", ""))
+            rows = together
+            bad += found.bad
         return rows, bad
 
     def _decoded(self, info: FileInfo, known: pa.Schema | None) -> Decoded:
@@ -79,6 +86,10 @@ class FolderSource:
         if kind is None:
             raise OptionError(f"{self} has {info.path}, whose format its name does not tell: give format=")
         return decoder(kind)(info.path, self.storage.read(info.path), known)
+
+
+def _together(rows: pa.Table, more: pa.Table) -> pa.Table:
+    return pa.concat_tables([rows, more], promote_options="permissive")
 
 
 def _ms(info: FileInfo) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 import fastavro
@@ -40,14 +41,31 @@ def decode_json(name: str, content: bytes, known: pa.Schema | None) -> Decoded:
 
 
 def _inferred(content: bytes, known: pa.Schema | None) -> pa.Schema | None:
-    """The known columns, and those that are found; None where a record keeps them from being found."""
+    """The known columns, and those that are found. Where types of a column do not meet, that of the most lines counts."""
     types = None if known is None else pa.schema([pa.field(each.name, _json_type(each.type)) for each in known])
+    for _, found in sorted(_schemas(content, types), key=lambda part: -part[0]):
+        types = found if types is None else wider(types, found)
+    return types
+
+
+def _schemas(content: bytes, types: pa.Schema | None) -> Iterator[tuple[int, pa.Schema]]:
+    """How many lines have which columns: of the whole, or of the parts of it that can be read."""
     try:
-        found = _read_json(content, types).schema
+        rows = _read_json(content, types)
+        yield rows.num_rows, pa.schema([pa.field(each.name, _as_text(each.type)) for each in rows.schema])
     except pa.ArrowInvalid:
-        return types
-    fields = {each.name: each.type for each in types or ()}
-    return pa.schema([pa.field(each.name, fields.get(each.name) or _as_text(each.type)) for each in found])
+        for part in _halves(content):
+            yield from _schemas(part, types)
+
+
+def wider(first: pa.Schema, second: pa.Schema) -> pa.Schema:
+    """The columns of both. A type that holds the values of both, or that of the first."""
+    fields = {each.name: each for each in first}
+    for each in second:
+        pair = [pa.schema([fields.get(each.name, each)]), pa.schema([each])]
+        with suppress(pa.ArrowInvalid, pa.ArrowTypeError):
+            fields[each.name] = pa.unify_schemas(pair, promote_options="permissive").field(0)
+    return pa.schema(list(fields.values()))
 
 
 def _json_rows(
@@ -59,13 +77,18 @@ def _json_rows(
     try:
         yield _with_types(_read_json(content, types), known)
     except pa.ArrowInvalid as exc:
-        lines = [line for line in content.splitlines(keepends=True) if line.strip()]
-        if len(lines) == 1:
-            bad.append(BadRecord(name, str(exc).partition(" in row ")[0], _shown(lines[0])))
-            return
-        middle = len(lines) // 2
-        for part in (lines[:middle], lines[middle:]):
-            yield from _json_rows(name, b"".join(part), types, known, bad)
+        parts = _halves(content)
+        if not parts:
+            bad.append(BadRecord(name, str(exc).partition(" in row ")[0], _shown(content.strip())))
+        for part in parts:
+            yield from _json_rows(name, part, types, known, bad)
+
+
+def _halves(content: bytes) -> list[bytes]:
+    """Half of the lines each; nothing where there is one."""
+    lines = [line for line in content.splitlines(keepends=True) if line.strip()]
+    middle = len(lines) // 2
+    return [b"".join(lines[:middle]), b"".join(lines[middle:])] if middle else []
 
 
 def _read_json(content: bytes, types: pa.Schema | None) -> pa.Table:

@@ -53,6 +53,24 @@ def test_a_bad_line_is_set_apart_wherever_it_stands(wrong: bytes, at: int) -> No
     assert bad[0].reason
 
 
+@pytest.mark.parametrize("at", [0, 2, 5])
+def test_a_record_that_does_not_fit_changes_no_type_and_takes_no_other_with_it(at: int) -> None:
+    lines = [b'{"at": "2026-01-02 03:04:05", "n": %d, "s": {"t": "2026-01-02"}}' % n for n in range(5)]
+    lines.insert(at, b'{"at": "2026-01-02 03:04:05", "n": "many"}')
+    lines.append(b"nonsense")
+    rows, bad = decoder("json")("a", b"\n".join(lines), None)
+    assert rows.column("n").to_pylist() == [0, 1, 2, 3, 4]
+    assert rows.schema.field("at").type == pa.string()
+    assert rows.column("s").to_pylist() == [{"t": "2026-01-02"}] * 5
+    assert len(bad) == 2
+
+
+def test_numbers_of_json_are_of_the_wider_type_also_beside_a_bad_line() -> None:
+    rows, bad = decoder("json")("a", b'{"n": 1}\nnonsense\n{"n": 1.5}\n{"m": 1}\n', None)
+    assert rows.to_pylist() == [{"n": 1.0, "m": None}, {"n": 1.5, "m": None}, {"n": None, "m": 1}]
+    assert len(bad) == 1
+
+
 def test_a_json_file_of_bad_lines_only_has_no_rows() -> None:
     rows, bad = decoder("json")("a", b"x\n\ny\n", KNOWN)
     assert (rows.num_rows, len(bad)) == (0, 2)

@@ -186,6 +186,18 @@ def test_bad_records_are_counted_kept_and_said_and_the_rest_is_written(
     assert hoodie.open_table(t).doctor().findings == ()
 
 
+def test_of_files_of_one_round_only_records_that_do_not_fit_are_bad(landing: Path) -> None:
+    (landing / "a.jsonl").write_text('{"id": 1, "n": 1}\n{"id": 2, "n": 2}\n')
+    (landing / "b.jsonl").write_text('{"id": 3, "n": "many"}\n{"id": 4, "n": "more"}\n{"id": 5, "n": 5}\n')
+    (landing / "c.jsonl").write_text('{"id": 6, "n": 1.5}\n')
+    for number, name in enumerate(("a.jsonl", "b.jsonl", "c.jsonl")):
+        os.utime(landing / name, (1000 + number,) * 2)
+    t = target()
+    (done,) = hoodie.ingest(landing, t, record_key="id").rounds
+    assert (ids(t), done.bad) == ([1, 2, 5, 6], 2)
+    assert hoodie.open_table(t).scan(["n"]).to_arrow().schema.field("n").type == pa.float64()
+
+
 def test_where_bad_records_are_errors_nothing_of_the_round_is_written(landing: Path) -> None:
     (landing / "a.csv").write_text("id,v\n1,2\n3\n")
     t = hoodie.create_table(target(), {"id": "int64", "v": "int64"}, record_key="id")
