@@ -278,7 +278,9 @@ class Transaction:
         self._keep_view(timeline, metadata)
         self._clean_up()
         self.committed = True
-        self.completed_at = timeline.commit_at[self.instant].completion if timeline.by_completion else None
+        # Others may have archived it by now.
+        completed = timeline.commit_at.get(self.instant) if timeline.by_completion else None
+        self.completed_at = None if completed is None else completed.completion
 
     def _complete(self, metadata: CommitMetadata, footing: Footing, history: ColumnHistory | None) -> Timeline:
         """Check and complete, under the lock; gives the timeline with this instant completed."""

@@ -118,6 +118,18 @@ def test_a_rollback_that_cannot_be_read_does_not_hide_another_one_of_this_instan
         transaction.commit(CommitMetadata(WriteOperation.UPSERT), Footing())
 
 
+def test_a_commit_that_is_archived_at_once_has_landed():
+    storage, clock = new_table(table_type="COPY_ON_WRITE", more={"hoodie.write.table.version": "9"})
+
+    class ArchivesAtOnce(FaultStorage):
+        def create_new(self, path, data, *, via=None, durable=True):
+            super().create_new(path, data, via=via, durable=durable)
+            if path.endswith(".commit"):
+                self._inner.delete(path)
+
+    assert opened(ArchivesAtOnce(storage), clock).upsert(batch(FIRST)).instant
+
+
 def test_a_completed_file_is_never_older_than_its_instant_and_failing_to_mend_that_does_not_fail_the_commit(
     started, caplog
 ):
