@@ -68,7 +68,7 @@ class NewTable(CatalogTable):
     Args:
         entry: what Spark's catalog keeps of it, as `HoodieCatalog.register` takes it.
         replaces: a table of this name is there, which goes when this one gets the name. None: there must be none.
-        is_new: the statement made the files.
+        is_new: the statement made the folder, and all that is in it.
     """
 
     def __init__(
@@ -159,13 +159,15 @@ def new_table(
 
     storage, _ = reached(location, None, spark)
     there = _opened(spark, location)
+    has_files = False
     if there is not None and managed and not there.timeline.commits and not _is_same(there, made, schema):
         _delete(spark, location)
         there = None
     if there is None:
         if not declared.fields:
             raise SchemaError(f"there is no table at {location}, and CREATE TABLE {name} names no columns: name them")
-        if (is_of_query or managed) and storage.list("", recursive=True):
+        has_files = bool(storage.list("", recursive=True))
+        if (is_of_query or managed) and has_files:
             raise OptionError(f"there are files at {location}, where table {name} would be: choose another LOCATION")
         create_at(storage, made, schema=schema)
     else:
@@ -183,7 +185,7 @@ def new_table(
         *(columns.json(), list(config.partition_fields), stated, given.get("comment")),
     )
     replaces = None if replaced is None else old or ""
-    return NewTable(spark, declared, entry, replaces=replaces, is_new=there is None)
+    return NewTable(spark, declared, entry, replaces=replaces, is_new=there is None and not has_files)
 
 
 def _opened(spark: Any, path: str) -> HoodieTable | None:

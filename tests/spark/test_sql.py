@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 import hoodie
 import pyspark_hoodie
 from hoodie.errors import OptionError, TableExistsError
+from pyspark_hoodie import sql_create
 from tests.effort import long_but
 from tests.spark.conftest import SPARK, options_of
 
@@ -249,6 +250,16 @@ def test_a_query_does_not_fill_a_folder_of_other_files(sql, folder, tmp_path):
         sql.sql("create table left (v int) using hoodie")
     assert sql.read.parquet(folder).count() == 1
     shutil.rmtree(folder)
+
+
+def test_a_table_that_gets_no_name_takes_no_files_of_others_with_it(sql, tmp_path):
+    place = str(tmp_path / "shared")
+    rows = sql.range(2)
+    rows.write.parquet(place)
+    given = {"location": place, "primaryKey": "id"}
+    made = sql_create.new_table(sql, "left", "default", place, rows.schema.json(), [], given, None, False)
+    made._answers("undo", [])
+    assert sql.read.parquet(place).count() == 2
 
 
 @pytest.mark.skipif(SPARK < (4, 0), reason="Spark 3.5 has none")
