@@ -37,6 +37,8 @@ ICEBERG_JAR := $(JARS)/$(ICEBERG_RUNTIME)-$(ICEBERG_VERSION).jar
 DELTA_JARS := $(JARS)/delta/.stamp
 # What HDFS is made of, for the tests that need a real one.
 HDFS_JARS := $(JARS)/hdfs/.stamp
+# Delta Lake and Apache Iceberg for Hudi's Spark, which read what we publish.
+LAKE_JARS := $(JARS)/lakes/.stamp
 # HBase, which judges our HFiles.
 HBASE_JARS := $(JARS)/hbase/.stamp
 # HBase with its Thrift server, which has the keys of tables.
@@ -73,7 +75,7 @@ test: $(STAMP) ## unit, contract and Spark tests, those marked `long` left out
 	$(VENV)/bin/python -m pytest tests/spark -m 'spark and not long' -n 2 --dist loadfile
 
 # All that `make integration` installs: beside something else, as that is mostly waiting.
-environments: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HBASE_JARS) $(HBASE_SERVER_JARS) $(HDFS_JARS) $(VERSITYGW) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp)
+environments: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(LAKE_JARS) $(HBASE_JARS) $(HBASE_SERVER_JARS) $(HDFS_JARS) $(VERSITYGW) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp)
 
 integration: environments ## the long tests; compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
 	$(MAKE) --jobs=3 compare alone servers
@@ -169,6 +171,11 @@ $(ICEBERG_JAR):
 $(DELTA_JARS): benchmarks/delta-jars.xml
 	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(@D)) \
 		-DincludeGroupIds=io.delta,io.unitycatalog,org.locationtech.jts
+	touch $@
+
+$(LAKE_JARS): integration/lake-jars.xml
+	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(@D)) \
+		-DincludeGroupIds=io.delta,org.apache.iceberg
 	touch $@
 
 $(HDFS_JARS): integration/hdfs-jars.xml

@@ -1,7 +1,6 @@
 """A table published in another format: it shows the base files of the newest commit, whatever came in between."""
 
 import json
-import random
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from tests.effort import long_but
 from tests.golden_tables import copy_golden, golden_names
 from tests.memory_tables import Input, batch, new_table, opened
+from tests.published_histories import HISTORIES, published_history
 
 KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
 FORMATS = pytest.mark.parametrize("format", list(LakeFormat))
@@ -226,60 +226,12 @@ def read_back(path, names):
     yield "duckdb", duckdb.sql(f"SELECT {columns} FROM dataset").arrow().read_all()
 
 
-ACTS = {
-    "upsert": lambda t, rng, n: t.upsert(some(rng, n)),
-    "insert": lambda t, rng, n: t.insert(some(rng, n, base=1000 * n)),
-    "delete": lambda t, rng, n: t.delete(where=f"id % 7 = {rng.randrange(7)}"),
-    "overwrite": lambda t, rng, n: t.insert_overwrite(some(rng, n, base=100 * n)),
-    "drop": lambda t, rng, n: t.delete_partitions([f"p={rng.randrange(3)}"]),
-    "compact": lambda t, rng, n: t.compact() if t.config.table_type == "MERGE_ON_READ" else t.cluster(),
-    "cluster": lambda t, rng, n: t.cluster(),
-    "clean": lambda t, rng, n: t.clean(retain_commits=1),
-    "restore": lambda t, rng, n: t.rollback(),
-    "new column": lambda t, rng, n: t.upsert(some(rng, n).append_column(f"c{n}", [[float(n)] * 6]), options=NULLS),
-}
-NULLS = {"hoodie.write.set.null.for.missing.columns": "true"}
-
-
-def some(rng, n, base=0):
-    ids = rng.sample(range(base, base + 30), 6)
-    kind = pa.int32() if n < 4 else pa.int64()  # which widens the column
-    return pa.table(
-        {
-            "id": ids,
-            "p": [each % 3 for each in ids],
-            "ts": [n] * 6,
-            "v": [None if each % 5 == 0 else f"{n}-{each}" for each in ids],
-            "n": pa.array(ids, kind),
-        }
-    )
-
-
-@pytest.mark.parametrize(("kind", "left_out"), [(KINDS[0], False), (KINDS[0], True), (KINDS[1], False)])
+@pytest.mark.parametrize(("kind", "left_out"), HISTORIES)
 def test_others_read_the_rows_of_the_read_optimized_view(tmp_path, kind, left_out):
-    rng, path = random.Random(f"{kind}{left_out}"), tmp_path / "t"
-    options = {
-        "hoodie.datasource.write.hive_style_partitioning": "true",
-        "hoodie.datasource.write.drop.partition.columns": str(left_out).lower(),
-        **NULLS,
-    }
-    first = some(rng, 0)
-    table = hoodie.create_table(
-        path, first, record_key="id", partition_by="p", ordering="ts", table_type=kind, options=options
-    )
-    table.insert(first)
-    acts = [*ACTS, *rng.choices(list(ACTS), k=6)]
-    rng.shuffle(acts)
-    for n, act in enumerate(acts, 1):
-        if act in ("upsert", "insert", "overwrite"):
-            ACTS[act](hoodie.open_table(path, options=NULLS), rng, n)
-        else:
-            ACTS[act](table, rng, n)
-        for format in LakeFormat:
-            table.publish(format)
-        there = table.scan(query="read_optimized").to_arrow()
+    path = tmp_path / "t"
+    for step, there in published_history(path, kind, left_out=left_out):
         for engine, found in read_back(path, there.column_names):
-            assert rows(found) == rows(there), (engine, act, n)
+            assert rows(found) == rows(there), (engine, step)
 
 
 FEW = ["v6_cow_simple", "v6_mor_pending_compaction", "v9_mor"]
