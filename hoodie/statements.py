@@ -106,7 +106,7 @@ class Statements(TableVerbs["Rows"]):
         condition = hoodie.read.where.bound(where, params)
 
         def find() -> pa.RecordBatchReader:
-            changes = self._changes(write, moves=moves, checks_arrivals=False)
+            changes = self._changes(write, moves=moves)
             found = self.scan(changes.columns.names, condition).to_batches()
             memory = write.memory_limit_bytes // 4
             made = hoodie.dml.update.run_update(changes, found, values, uri=self.uri, memory_bytes=memory)
@@ -190,8 +190,7 @@ class Statements(TableVerbs["Rows"]):
         if tally is not None:
             tally.source_rows = source.num_rows
         equal = join.equalities(self.uri)
-        checks = not merge.finds_keys(join, equal, clauses, self._schema_to_change(), source, self.config, write)
-        changes = self._changes(write, moves=merge.moves(clauses, self.config), checks_arrivals=checks)
+        changes = self._changes(write, moves=merge.moves(clauses, self.config))
         made = merge.run_merge(
             changes,
             join,
@@ -201,6 +200,7 @@ class Statements(TableVerbs["Rows"]):
             source,
             tables,
             config=self.config,
+            options=write,
             uri=self.uri,
             memory_bytes=write.memory_limit_bytes // 2,
             tally=tally,
@@ -219,7 +219,7 @@ class Statements(TableVerbs["Rows"]):
 
         def find() -> pa.RecordBatchReader:
             pinned = self._pinned()
-            changes = self._changes(write, moves=moves, checks_arrivals=False)
+            changes = self._changes(write, moves=moves)
             scan, memory = partial(_all_columns, pinned, changes), write.memory_limit_bytes // 2
             tables = beside(pinned)
             made = hoodie.dml.rows.run_rows(changes, change, scan, tables, keys=keys, uri=self.uri, memory_bytes=memory)
@@ -235,12 +235,12 @@ class Statements(TableVerbs["Rows"]):
         write = self._request_for(operation, options).write
         return self._write_found(lambda: rows(self._pinned()).to_reader(), operation, write)
 
-    def _changes(self, options: WriteOptions, *, moves: bool, checks_arrivals: bool) -> Changes:
+    def _changes(self, options: WriteOptions, *, moves: bool) -> Changes:
         def stored(keys: pa.Table) -> pa.Table:
             where = hoodie.keyed.where_keys(self._context, keys, options)
             return self.scan(hoodie.write.keys.key_columns(self.config), where).to_arrow()
 
-        return hoodie.dml.changes.Changes(self._context, options, stored, moves=moves, checks_arrivals=checks_arrivals)
+        return hoodie.dml.changes.Changes(self._context, options, stored, moves=moves)
 
     def _schema_to_change(self) -> pa.Schema:
         """Raises OptionError where the table has no columns yet."""

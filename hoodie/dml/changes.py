@@ -50,13 +50,10 @@ class Changes:
     table it is an insert alone: the write takes it from where it is.
 
     Args:
-        moves: the statement may change partition paths, or add rows: who arrives must meet nobody.
-        checks_arrivals: rows that are added may meet a stored row of the same key, which would be lost.
+        moves: the statement may change partition paths, or add rows where others go.
     """
 
-    def __init__(
-        self, context: TableContext, options: WriteOptions, stored: StoredKeys, *, moves: bool, checks_arrivals: bool
-    ) -> None:
+    def __init__(self, context: TableContext, options: WriteOptions, stored: StoredKeys, *, moves: bool) -> None:
         snapshot = context.snapshot()
         if snapshot.schema is None:
             raise OptionError(f"table {context.config.name!r} has no columns yet: nothing in it can be changed")
@@ -66,10 +63,10 @@ class Changes:
         self._keys = key_columns(context.config)
         self._stored = stored
         self._moves = moves
-        self._checks_arrivals = checks_arrivals
         self._keygen: KeyGenerator = table_keys(context, snapshot, options)
         self._gone: list[pa.Table] = []
-        self._arrived: list[pa.Table] = []
+        self._moved: list[pa.Table] = []
+        self._added: list[pa.Table] = []
         meta = [RECORD_KEY, PARTITION_PATH] if self._generated else []
         self.columns: pa.Schema = pa.schema([*(pa.field(name, pa.string()) for name in meta), *snapshot.schema])
         """Of the rows that are given to it."""
@@ -104,16 +101,17 @@ class Changes:
                 )
             moved = pc.not_equal(before.column(PARTITION_PATH), after.column(PARTITION_PATH))
             if pc.any(moved).as_py():
-                self._checks_arrivals = True
                 self._gone.append(self._fitting(old).select(self._keys).filter(moved))
-                self._arrived.append(new.select(self._keys).filter(moved))
+                self._moved.append(new.select(self._keys).filter(moved))
         yield from self._flagged(new, gone=False)
 
     def inserted(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        """New rows. Where the table generates keys they have none yet, and meet nobody."""
+        """New rows, or such whose key is stored: the ordering columns decide then, as in an upsert. Where the table generates keys
+        they have none yet, and meet nobody.
+        """
         rows = self._fitting(rows)
         if rows.num_rows and not self._generated:
-            self._arrived.append(rows.select(self._keys))
+            self._added.append(rows.select(self._keys))
         yield from self._flagged(rows, gone=False)
 
     def rest(self) -> Iterator[pa.RecordBatch]:
@@ -124,15 +122,16 @@ class Changes:
         """
         gone = self._fitting(pa.concat_tables(self._gone)) if self._gone else None
         left = None if gone is None else self._texts(self._places(gone))
-        if self._arrived:
-            rows = pa.concat_tables(self._arrived)
-            places = self._places(self._fitting(rows))
+        if self._moved or self._added:
+            places = self._places(self._fitting(pa.concat_tables([*self._moved, *self._added])))
             arrived = self._texts(places)
             self._refuse(places, _again(arrived), "two rows")
-            stored = self._stored(rows) if self._checks_arrivals else rows.slice(0, 0)
-            there = self._texts(self._places(self._fitting(stored)))
-            stay = there if left is None else there.filter(pc.invert(pc.is_in(there, value_set=left)))
-            self._refuse(places, pc.is_in(arrived, value_set=stay), "a row that is stored, and one more,")
+            if self._moved:
+                rows = pa.concat_tables(self._moved)
+                there = self._texts(self._places(self._fitting(self._stored(rows))))
+                stay = there.filter(pc.invert(pc.is_in(there, value_set=left)))
+                moved = self._places(self._fitting(rows))
+                self._refuse(moved, pc.is_in(self._texts(moved), value_set=stay), "a row that is stored, and one more,")
             if left is not None and gone is not None:
                 gone = gone.filter(pc.invert(pc.is_in(left, value_set=arrived)))
         if gone is not None:
@@ -170,6 +169,8 @@ class Changes:
 
 def _again(texts: pa.Array) -> pa.Array:
     """Which texts stood there before."""
+    if pc.count_distinct(texts, mode="all").as_py() == len(texts):
+        return pa.repeat(pa.scalar(False), len(texts))
     codes = texts.dictionary_encode().indices.to_numpy(zero_copy_only=False)
     first = np.zeros(len(codes), dtype=bool)
     first[np.unique(codes, return_index=True)[1]] = True

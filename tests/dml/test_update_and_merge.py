@@ -1,5 +1,6 @@
 """UPDATE and MERGE without Spark: rows are computed from stored and given ones, and land in one commit."""
 
+import shutil
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -7,7 +8,11 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.dml.clause import Case, Clause
+from hoodie.dml.equalities import Equalities
+from hoodie.dml.merge import is_upsert
 from hoodie.errors import DuplicateKeyError, KeyFieldError, OptionError, SchemaError
+from hoodie.options.write import WriteOptions
 
 TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
 
@@ -158,11 +163,12 @@ def test_two_rows_for_one_are_refused(table):
     assert rows(table) == before | {(1, "rome"): (5, "one")}
 
 
-def test_an_insert_meets_no_stored_row(table):
+def test_an_insert_of_a_stored_key_is_an_upsert(table):
+    """As in Apache Hudi: the ordering column decides."""
     before = rows(table)
-    with pytest.raises(DuplicateKeyError, match="that is stored"):
-        merge(table, SOURCE, "t.id = s.id and t.name = s.name").when_not_matched_insert_all().execute()
-    assert rows(table) == before
+    source = [SOURCE[0] | {"ts": 0}, SOURCE[1] | {"id": 2, "ts": 9}]
+    merge(table, source, "t.id = s.id and t.name = s.name").when_not_matched_insert_all().execute()
+    assert rows(table) == before | {(2, source[1]["city"]): (source[1]["n"], source[1]["name"])}
 
 
 def test_a_row_is_inserted_where_one_is_deleted(table):
@@ -239,23 +245,84 @@ BY_DAY = {
     ("column", "keys", "stored", "given", "on"),
     [
         (pa.string(), {"record_key": "id", "partition_by": "x"}, None, None, "t.id = s.id and t.x = s.x"),
-        (pa.string(), {"record_key": "id", "partition_by": "x"}, None, "", "t.id = s.id and t.x = s.x"),
         (pa.string(), {"record_key": ["id", "x"]}, None, None, "t.x = s.x and t.id = s.id"),
         (K, {"record_key": "x.a"}, {"a": 1, "b": 1}, {"a": 1, "b": 2}, "t.x = s.x"),
         (pa.int64(), {"record_key": "id", "partition_by": "x", "options": BY_DAY}, 10, 20, "t.id = s.id and t.x = s.x"),
         (pa.float32(), {"record_key": "x"}, 0.1, 0.1, "t.x = s.x"),
     ],
-    ids=["null", "empty and null", "null in a key", "a field of a struct", "times of one day", "floats"],
+    ids=["null", "null in a key", "a field of a struct", "times of one day", "floats"],
 )
-def test_keys_are_equal_where_sql_finds_no_equal_values(column, keys, stored, given, on, tmp_path):
+@pytest.mark.parametrize("updates", [True, False])
+def test_keys_are_equal_where_sql_finds_no_equal_values(column, keys, stored, given, on, updates, tmp_path):
     schema = pa.schema([("id", pa.int64()), ("x", column), ("n", pa.int64())])
     table = hoodie.create_table(tmp_path / "t", schema, **keys)
     table.insert(pa.Table.from_pylist([{"id": 1, "x": stored, "n": 1}], schema))
     kind = pa.float64() if column == pa.float32() else column
     source = pa.table({"id": [1], "x": pa.array([given], kind), "n": [2]})
-    with pytest.raises(DuplicateKeyError, match="that is stored"):
-        table.merge(source, on).when_not_matched_insert_all().execute()
-    assert table.scan(["n"]).to_arrow().to_pylist() == [{"n": 1}]
+    merge = table.merge(source, on).when_not_matched_insert_all()
+    (merge.when_matched_update_all() if updates else merge).execute()
+    assert table.scan(["n"]).to_arrow().to_pylist() == [{"n": 2}]
+
+
+@pytest.mark.parametrize("updates", [True, False])
+def test_two_values_of_one_partition_path_are_refused_as_in_an_upsert(updates, tmp_path):
+    schema = pa.schema([("id", pa.int64()), ("x", pa.string())])
+    table = hoodie.create_table(tmp_path / "t", schema, record_key="id", partition_by="x")
+    table.insert(pa.Table.from_pylist([{"id": 1, "x": None}], schema))
+    made = table.merge(pa.table({"id": [1], "x": [""]}), "t.id = s.id and t.x = s.x").when_not_matched_insert_all()
+    with pytest.raises(KeyFieldError, match="one would overwrite the other"):
+        (made.when_matched_update_all() if updates else made).execute()
+
+
+def test_what_is_an_upsert_becomes_what_a_join_makes(table, tmp_path):
+    """A clause with a condition is no upsert: the table is joined."""
+    joined = hoodie.open_table(shutil.copytree(table.uri.removeprefix("file://"), tmp_path / "joined"))
+    source = [{"id": n, "city": "rome", "ts": n % 3, "n": 100 + n, "name": None, "more": n} for n in range(2, 9)]
+    counts = []
+    for each, condition in ((table, None), (joined, "true")):
+        made = each.merge(source, "t.id = s.id and s.city = t.city").when_matched_update_all(condition)
+        result = made.when_not_matched_insert_all(condition).execute()
+        counts.append((result.inserted, result.updated, result.deleted))
+    assert rows(table) == rows(joined)
+    assert counts[0] == counts[1]
+    assert table.schema == joined.schema
+    with pytest.raises(DuplicateKeyError):
+        merge(table, source + source[:1]).when_matched_update_all().when_not_matched_insert_all().execute()
+
+
+INT, FLOAT = pa.int64(), pa.float64()
+
+
+@pytest.mark.parametrize(
+    ("on", "clauses", "lacks", "kind", "index", "expected"),
+    [
+        ("t.id = s.id and t.city = s.city", "all", None, INT, "BLOOM", True),
+        ("t.id = s.id and t.city = s.city", "all", None, INT, "GLOBAL_BLOOM", True),
+        ("t.id = s.id", "all", None, INT, "GLOBAL_BLOOM", True),
+        ("t.id = s.id", "all", None, INT, "BLOOM", False),
+        ("t.city = s.city", "all", None, INT, "GLOBAL_BLOOM", False),
+        ("t.id = s.id and t.city = s.city and s.n > 3", "all", None, INT, "BLOOM", False),
+        ("t.id = s.id and t.city = s.city and t.n = s.n", "all", None, INT, "BLOOM", False),
+        ("t.id = s.n and t.city = s.city", "all", None, INT, "BLOOM", False),
+        ("t.id = s.id and t.city = s.city", "all", "n", INT, "BLOOM", False),
+        ("t.id = s.id and t.city = s.city", "all", None, FLOAT, "BLOOM", False),
+        ("t.id = s.id and t.city = s.city", "update", None, INT, "BLOOM", False),
+        ("t.id = s.id and t.city = s.city", "some", None, INT, "BLOOM", False),
+    ],
+)
+def test_what_is_an_upsert(on, clauses, lacks, kind, index, expected, tmp_path):
+    schema = pa.schema([("id", kind), ("city", pa.string()), ("n", pa.int64())])
+    table = hoodie.create_table(
+        tmp_path / "t", schema, record_key="id", partition_by="city", options={"hoodie.index.type": index}
+    )
+    made = {
+        "all": [Clause(Case.NOT_MATCHED, None, all_columns=True), Clause(Case.MATCHED, None, all_columns=True)],
+        "update": [Clause(Case.MATCHED, None, all_columns=True)],
+        "some": [Clause(Case.MATCHED, None, {"n": "s.n"}), Clause(Case.NOT_MATCHED, None, all_columns=True)],
+    }[clauses]
+    given = pa.schema([field for field in schema if field.name != lacks])
+    equal = Equalities.of(on, target="t", source="s")
+    assert is_upsert(equal, made, schema, given, table.config, WriteOptions()) is expected
 
 
 def test_two_new_rows_of_one_key_are_refused(table):
@@ -308,9 +375,9 @@ def test_rows_move_where_keys_are_unique_in_the_whole_table(kind, tmp_path):
     table.merge(moved, "t.id = s.id").when_matched_update_all().when_not_matched_insert_all().execute()
     expected = {(0, "rome"): 0, (1, "bern"): 1, (2, "oslo"): 5, (3, "rome"): 3, (7, "oslo"): 7}
     assert {key: n for key, (n, _) in rows(table).items()} == expected
-    with pytest.raises(DuplicateKeyError, match="one more, would have the key '2' of table"):
-        merge(table, [moved[0] | {"city": "bern"}]).when_not_matched_insert_all().execute()
-    assert {key: n for key, (n, _) in rows(table).items()} == expected
+    merge(table, [moved[0] | {"city": "bern", "n": 6}]).when_not_matched_insert_all().execute()
+    del expected[2, "oslo"]
+    assert {key: n for key, (n, _) in rows(table).items()} == expected | {(2, "bern"): 6}
 
 
 @pytest.mark.parametrize("kind", TYPES)
