@@ -18,7 +18,13 @@ from hoodie.table import HoodieTable, create_table, is_table, open_table
 from hoodie.write.given_schema import SchemaLike
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-_OPERATIONS = (WriteOperation.UPSERT, WriteOperation.INSERT, WriteOperation.BULK_INSERT, WriteOperation.DELETE)
+OPERATIONS = (
+    WriteOperation.UPSERT,
+    WriteOperation.INSERT,
+    WriteOperation.BULK_INSERT,
+    WriteOperation.DELETE,
+    WriteOperation.INSERT_OVERWRITE_TABLE,
+)
 
 
 def ingest(
@@ -36,6 +42,7 @@ def ingest(
     schema: SchemaLike | None = None,
     max_files: int | None = None,
     max_bytes: int | None = None,
+    max_rows: int | None = None,
     quarantine: bool = True,
     continuous: bool = False,
     interval_s: float = 10.0,
@@ -45,26 +52,29 @@ def ingest(
     source_options: Mapping[str, str] | None = None,
     on_round: Callable[[IngestRound], object] | None = None,
 ) -> IngestResult:
-    """Write what is new in a source into a table: files of a folder, each once, or the rows that changed in another table.
+    """Write what is new in a source into a table: files of a folder, each once, or the rows that changed in another table or a
+    database.
 
     Up to where the source was read is in the metadata of the commit that has its rows. So whatever dies, the next call goes on
     there, and each row is in the table once. docs/INGEST.md says more.
 
     Args:
-        source: a folder, or another table.
+        source: a folder, another table, or the address of a database, such as `postgresql://host/shop`.
         target: the table. It is created where it does not exist, if `record_key` is given.
-        format: json (a line an object), csv, parquet, avro, or hudi for a table; None: by the names of the files.
+        format: json (a line an object), csv, parquet, avro, hudi for a table, or database; None: by the address and the files' names.
         name: of the source, if a table has several.
         sql: a query over `source`, or `<SRC>`, whose rows are written instead; needs the extra `sql`.
-        operation: "upsert", "insert", "bulk_insert" or "delete".
+        operation: "upsert", "insert", "bulk_insert" or "delete"; "insert_overwrite_table" of a source that gives all of its rows.
         record_key, partition_by, ordering, table_type, schema: of a table that is created, as `create_table` takes them.
         max_files, max_bytes: how much a round takes at most; it takes one file at least. What waits is taken by the next round.
+        max_rows: the same for a database with a column that grows; rows of one value stay together.
         quarantine: keep records that cannot be rows apart, in the table's folder `.hoodie/.hoodie_py/quarantine`. False: they are an
             error.
         continuous: look again every `interval_s` seconds, until the process is stopped.
         dry_run: read one round, and write nothing.
         options: Hudi's write options.
-        storage_options, source_options: how to reach the storage of the table, and that of the source.
+        storage_options, source_options: how to reach the storage of the table, and that of the source. Of a database also what is
+            read: `table` or `query`, and `column`, whose values grow.
         on_round: is told of each round.
 
     Returns:
@@ -79,13 +89,13 @@ def ingest(
         >>> hoodie.ingest("landing/trips", table, sql="SELECT *, upper(city) AS region FROM source", max_files=100)
     """
     chosen = parse_operation(operation)
-    if chosen not in _OPERATIONS:
-        raise OptionError(f"operation={operation!r} is not one of {', '.join(each.value for each in _OPERATIONS)}")
+    if chosen not in OPERATIONS:
+        raise OptionError(f"operation={operation!r} is not one of {', '.join(each.value for each in OPERATIONS)}")
     if not _NAME.fullmatch(name):
         raise OptionError(
             f"name={name!r} is no name of a source: up to 100 ASCII letters, digits, dots, hyphens, underscores"
         )
-    for argument, value in (("max_files", max_files), ("max_bytes", max_bytes)):
+    for argument, value in (("max_files", max_files), ("max_bytes", max_bytes), ("max_rows", max_rows)):
         if value is not None and value < 1:
             raise OptionError(f"{argument}={value} is less than 1")
     plan = Plan(
@@ -93,7 +103,7 @@ def ingest(
         name=name,
         operation=chosen,
         sql=sql,
-        bounds=Bounds(max_files, max_bytes),
+        bounds=Bounds(max_files, max_bytes, max_rows),
         keeps_bad=quarantine,
         dry_run=dry_run,
         options=parse_options(options),

@@ -63,6 +63,7 @@ def run_round(table: HoodieTable, plan: Plan) -> IngestRound | None:
     found = plan.source.next(progress.checkpoint, plan.bounds, known)
     if found is None:
         return None
+    _check_operation(table, plan, found)
     rows, bad = _without_bad_keys(table, _transformed(found.rows, plan.sql, table.uri), found.bad)
     if bad and not plan.keeps_bad:
         first = bad[0]
@@ -106,6 +107,22 @@ def rounds(
             if not continuous:
                 return
             sleep(interval_s)
+
+
+def _check_operation(table: HoodieTable, plan: Plan, found: Round) -> None:
+    """Raises OptionError: the table would have rows twice, or would lose rows."""
+    operation = plan.operation
+    replaces = operation is WriteOperation.INSERT_OVERWRITE_TABLE
+    if replaces and not found.whole:
+        raise OptionError(
+            f"{plan.source} gives what is new, and insert_overwrite_table would drop all other rows of table {table.uri}: use upsert"
+        )
+    if found.repeats and operation in (WriteOperation.INSERT, WriteOperation.BULK_INSERT):
+        instead = "upsert or insert_overwrite_table" if found.whole else "upsert"
+        raise OptionError(
+            f"{plan.source} gives rows that table {table.uri} has already, and {operation.value.lower()} would write them twice: "
+            f"use {instead}"
+        )
 
 
 def _transformed(rows: pa.Table | pa.RecordBatchReader, sql: str | None, uri: str) -> pa.Table:

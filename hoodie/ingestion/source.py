@@ -28,6 +28,8 @@ class Bounds(NamedTuple):
 
     files: int | None = None
     bytes: int | None = None
+    rows: int | None = None
+    """Of a source without files."""
 
 
 NO_BOUNDS = Bounds()
@@ -54,6 +56,10 @@ class Round:
     bytes: int = 0
     waiting: int = 0
     """Pieces that the bounds left for later rounds."""
+    whole: bool = False
+    """These are all rows that the source has now."""
+    repeats: bool = False
+    """Some of them may be in the table already: written as they are, they would be there twice."""
     notes: Mapping[str, str] = field(default_factory=dict)
 
 

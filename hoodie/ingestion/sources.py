@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from os import PathLike
 
 from hoodie.errors import OptionError
+from hoodie.ingestion.database_connections import is_database
+from hoodie.ingestion.database_options import database_source
 from hoodie.ingestion.folders import FolderSource
 from hoodie.ingestion.formats import FORMATS
 from hoodie.ingestion.source import Source
@@ -25,7 +27,7 @@ def _table(kind: str, address: str, reached_by: Mapping[str, str] | None) -> Sou
     return TableSource(open_table(address, storage_options=reached_by))
 
 
-SOURCES: Mapping[str, Make] = {**dict.fromkeys(FORMATS, _folder), "hudi": _table}
+SOURCES: Mapping[str, Make] = {**dict.fromkeys(FORMATS, _folder), "hudi": _table, "database": database_source}
 """By the word for the format."""
 
 
@@ -41,6 +43,8 @@ def source_of(
         return TableSource(given)
     if not isinstance(given, str | PathLike):
         return given
+    if kind is None and is_database(str(given)):
+        kind = "database"
     if kind is None:
         table = is_table(given, storage_options=reached_by)
         return _table("hudi", str(given), reached_by) if table else FolderSource(open_storage(given, reached_by))

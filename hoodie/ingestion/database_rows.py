@@ -1,0 +1,85 @@
+"""Columns as a driver gives them -> columns that a table can have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import OptionError
+
+ANY_DECIMAL = pa.decimal128(38, 18)
+"""Of a number of any precision, as Spark has it."""
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether it is a decimal number that the driver gives as text."""
+    return isinstance(kind, pa.OpaqueType) and kind.type_name == "numeric" and pa.types.is_string(kind.storage_type)
+
+
+def is_readable(kind: pa.DataType) -> bool:
+    """Whether a table can have the column, after `with_table_types`. Otherwise the database has to give it as text."""
+    if is_number(kind) or (isinstance(kind, pa.JsonType) and pa.types.is_string(kind.storage_type)):
+        return True
+    if pa.types.is_list(kind):
+        return not isinstance(kind.value_type, pa.BaseExtensionType) and is_readable(kind.value_type)
+    other = pa.types.is_time(kind) or pa.types.is_interval(kind) or pa.types.is_duration(kind)
+    return not other and not isinstance(kind, pa.BaseExtensionType)
+
+
+def with_table_types(
+    rows: pa.Table, known: pa.Schema | None, decimals: Mapping[str, pa.DataType], *, origin: str
+) -> pa.Table:
+    """Columns by the types that the table has, as far as they fit; numbers of the database as decimals.
+
+    Raises:
+        OptionError: a number does not fit, or a column has a type that is of the database alone.
+    """
+    for at, field in enumerate(rows.schema):
+        place = -1 if known is None else known.get_field_index(field.name)
+        wanted = known.field(place).type if known is not None and place >= 0 else None
+        kind = field.type
+        if not is_readable(kind):
+            raise OptionError(
+                f"column {field.name!r} of {origin} is of type {kind}, which no table has: give a query that casts it, to text for one"
+            )
+        column = rows.column(at)
+        if isinstance(kind, pa.BaseExtensionType):
+            chunks: Any = column.chunks
+            column = pa.chunked_array([chunk.storage for chunk in chunks], pa.string())
+        if is_number(kind):
+            wanted = wanted or decimals.get(field.name, ANY_DECIMAL)
+            column = _as_number(column, wanted, f"column {field.name!r} of {origin}")
+        elif wanted is not None and wanted != column.type:
+            column = _fitted(column, wanted)
+        rows = rows.set_column(at, field.name, column)
+    return rows
+
+
+def without_guessed_types(rows: pa.Table, known: pa.Schema | None) -> pa.Table:
+    """The same without columns of nothing but null where the table does not know them: SQLite cannot tell their types."""
+    names = set(known.names if known is not None else ())
+    for name in rows.schema.names if rows.num_rows else ():
+        at = rows.schema.get_field_index(name)
+        if rows.column(at).null_count == rows.num_rows:
+            rows = rows.set_column(at, name, pa.nulls(rows.num_rows)) if name in names else rows.remove_column(at)
+    return rows
+
+
+def _as_number(column: pa.ChunkedArray, wanted: pa.DataType, origin: str) -> Any:
+    try:
+        return pc.cast(column, wanted)
+    except pa.ArrowException as exc:
+        raise OptionError(
+            f"{origin} has a number that is not {wanted}: {exc}; cast it in a query, or make the table with a type that holds it"
+        ) from exc
+
+
+def _fitted(column: pa.ChunkedArray, wanted: pa.DataType) -> Any:
+    """As the table has it; what does not fit stays as it is, and the write widens the table or says what is wrong."""
+    try:
+        return pc.cast(column, wanted)
+    except pa.ArrowException:
+        return column
