@@ -6,7 +6,11 @@ and its rows would be gone without a word. And paths in them must stay inside th
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 from hoodie.errors import CorruptFileError, UnsupportedTableError
+from hoodie.format.stored_stats import StoredStats
 from hoodie.model.log_names import LogNames
 from hoodie.model.names import is_inside, is_partition_path, parse_base_file, parse_log_file
 from hoodie.model.payloads import CommitMetadata, WriteStat
@@ -16,7 +20,8 @@ _ADVICE = "the metadata are damaged, restore the file from a copy"
 
 
 def check_commit(metadata: CommitMetadata, *, path: str, time: str | None = None) -> CommitMetadata:
-    """The metadata themselves, once they are sound; `time` is the commit's instant where it is known.
+    """The metadata themselves, once they are sound; `time` is the commit's instant where it is known. Stats of many partitions are
+    checked when they are asked for.
 
     Each data file must lie in its partition, belong to its file group and, a base file, to the instant; a log file must be
     in the list of its slice's log files and have the version that is stated.
@@ -30,6 +35,9 @@ def check_commit(metadata: CommitMetadata, *, path: str, time: str | None = None
             raise CorruptFileError(
                 f"{path}: partition path {partition[:200]!r} leads out of the folders where data files may lie; {_ADVICE}"
             )
+    if isinstance(metadata.write_stats, StoredStats):
+        stats = metadata.write_stats.checked(partial(_check_stat, path=path, time=time))
+        return replace(metadata, write_stats=stats)
     for stat in metadata.stats():
         _check_stat(stat, path, time)
     return metadata

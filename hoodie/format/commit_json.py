@@ -9,6 +9,7 @@ from typing import Any
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.log_name_texts import LogNameTexts, cut_lists, put_names
+from hoodie.format.stored_stats import MANY_PARTITIONS, StoredStats
 from hoodie.model.commands import doctor_of
 from hoodie.model.enums import WriteOperation
 from hoodie.model.instant import InstantTime
@@ -126,13 +127,7 @@ def commit_of(parsed: object, *, path: str, completed: bool = False) -> CommitMe
             extra[key] = _string(value, path, f"extraMetadata {key!r}")
     return CommitMetadata(
         operation=WriteOperation(operation) if operation in _OPERATIONS else WriteOperation.UNKNOWN,
-        write_stats={
-            partition: tuple(
-                _stat_from_json(_Fields(stat, path, f"a write stat of partition {partition!r}"), partition)
-                for stat in _list(stats, path, f"partitionToWriteStats {partition!r}")
-            )
-            for partition, stats in top.mapping("partitionToWriteStats").items()
-        },
+        write_stats=_write_stats(dict(top.mapping("partitionToWriteStats")), path),
         # Old Hudi versions wrote an empty text where no schema was known.
         schema_json=extra.pop(_SCHEMA, None) or None,
         extra=extra,
@@ -142,6 +137,18 @@ def commit_of(parsed: object, *, path: str, completed: bool = False) -> CommitMe
             for partition, ids in top.mapping("partitionToReplaceFileIds").items()
         },
     )
+
+
+def _write_stats(values: dict[str, object], path: str) -> Mapping[str, tuple[WriteStat, ...]]:
+    def decode(partition: str, stats: object) -> tuple[WriteStat, ...]:
+        return tuple(
+            _stat_from_json(_Fields(stat, path, f"a write stat of partition {partition!r}"), partition)
+            for stat in _list(stats, path, f"partitionToWriteStats {partition!r}")
+        )
+
+    if len(values) >= MANY_PARTITIONS:
+        return StoredStats(values, decode)
+    return {partition: decode(partition, stats) for partition, stats in values.items()}
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

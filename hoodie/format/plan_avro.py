@@ -113,7 +113,8 @@ def _decode(record_name: str, data: bytes) -> dict[str, Any]:
             f"a record of {size} bytes at byte {at} is not followed by the header's marker and the end of the file"
         )
     writer = _writer_schema(record_name, header.get("avro.schema", b""))
-    return _resolved(data[at : at + size], writer, _known(record_name)[1])
+    reader = None if writer == _known_as_written(record_name) else _known(record_name)[1]
+    return _resolved(data[at : at + size], writer, reader)
 
 
 def decode_entry(record_name: str, schema_text: bytes, record: bytes, fields: tuple[str, ...]) -> dict[str, Any]:
@@ -144,10 +145,12 @@ def _known_part(record_name: str, fields: tuple[str, ...]) -> Schema:
     return fastavro.parse_schema(schemas | {"fields": [each for each in schemas["fields"] if each["name"] in fields]})
 
 
-def _resolved(record: bytes, writer: Schema, reader: Schema) -> dict[str, Any]:
+def _resolved(record: bytes, writer: Schema, reader: Schema | None) -> dict[str, Any]:
+    """`reader`: None where it would be the same schema. To resolve takes most of the time."""
     try:
-        again = write_record(writer, read_record(io.BytesIO(record), writer))
-        resolved = read_record(io.BytesIO(record), writer, reader)
+        written = read_record(io.BytesIO(record), writer)
+        again = write_record(writer, written)
+        resolved = written if reader is None else read_record(io.BytesIO(record), writer, reader)
     except SchemaResolutionError as exc:
         raise CorruptFileError(f"the schema in the file does not lead to the known one: {exc}") from exc
     except _DECODE_ERRORS as exc:
@@ -170,6 +173,12 @@ def _known(record_name: str) -> tuple[bytes, Schema]:
     """The schema of a known record: its JSON as it goes into files, and parsed."""
     schema = _all_schemas()[record_name]
     return json.dumps(schema, separators=(",", ":")).encode(), fastavro.parse_schema(schema)
+
+
+@functools.cache
+def _known_as_written(record_name: str) -> Schema:
+    """The schema of a known record, as that of a file is taken."""
+    return _writer_schema(record_name, _known(record_name)[0])
 
 
 # Hudi writes the same text into each plan of a kind.

@@ -9,7 +9,7 @@ rows, and those with a record index, whose writers may store a row in the partit
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
@@ -45,7 +45,8 @@ def ranges_of_paths(
         for name in columns:
             at = config.partition_fields.index(name)
             if _is_plain(config, at):
-                found[name] = [_range_of(parts[at], name, kinds[name], config) if parts else UNKNOWN for parts in split]
+                range_of = _ranges_in(name, kinds[name], config)
+                found[name] = [range_of(parts[at]) if parts else UNKNOWN for parts in split]
     return found
 
 
@@ -72,17 +73,18 @@ def ranges_below(
         at = _level_of(config, name, schema)
         if at is None:
             continue
-        alone = len(config.partition_fields) == 1
-        segments = [[path] if alone else path.split("/") for path in folders]
-        found[name] = [
-            _and_below(_range_of(parts[at], name, kinds[name], config)) if len(parts) > at else UNKNOWN
-            for parts in segments
-        ]
+        range_of = _ranges_in(name, kinds[name], config)
+        if len(config.partition_fields) == 1:
+            found[name] = [_and_below(range_of(path)) for path in folders]
+        else:
+            split = (path.split("/") for path in folders)
+            found[name] = [_and_below(range_of(parts[at])) if len(parts) > at else UNKNOWN for parts in split]
     return found
 
 
 def _and_below(known: ValueRange) -> ValueRange:
-    return known._replace(high=known.high + _AFTER_SLASH) if isinstance(known.high, str) else known
+    low, high, nulls, values = known
+    return ValueRange(low, high + _AFTER_SLASH, nulls, values) if isinstance(high, str) else known
 
 
 def _level_of(config: TableConfig, name: str, schema: pa.Schema) -> int | None:
@@ -132,30 +134,40 @@ def _segments(path: str, count: int) -> list[str] | None:
     return parts if len(parts) == count else None
 
 
-def _range_of(segment: str, name: str, kind: pa.DataType, config: TableConfig) -> ValueRange:
-    prefix = f"{name}="
-    if segment.startswith(prefix) != config.hive_style:
-        return UNKNOWN
-    text = segment.removeprefix(prefix) if config.hive_style else segment
-    if HIVE_STYLE not in config.raw and "=" in text:
-        return UNKNOWN
-    if text == DEFAULT_PARTITION:
-        # Null, or a text that is empty or that very one.
-        return ValueRange("", text) if _is_text(kind) else ValueRange(values=False)
-    nulls = int(text == _OLD_DEFAULT_PARTITION)
-    if config.url_encode:
-        plain = _CODE.sub(lambda code: chr(int(code[1], 16)), text)
-        if escaped(plain) != text:
+def _ranges_in(name: str, kind: pa.DataType, config: TableConfig) -> Callable[[str], ValueRange]:
+    """What the part of a path says of the column's values. What is the same for all paths is found out once: they may be thousands."""
+    prefix, is_hive, is_text = f"{name}=", config.hive_style, _is_text(kind)
+    may_be_hive, may_be_encoded = HIVE_STYLE not in config.raw, URL_ENCODE not in config.raw
+    is_encoded, slash_dates, is_alone = (
+        config.url_encode,
+        config.key_settings.slash_dates,
+        len(config.partition_fields) == 1,
+    )
+
+    def range_of(segment: str) -> ValueRange:
+        if segment.startswith(prefix) != is_hive:
             return UNKNOWN
-        text = plain
-    elif URL_ENCODE not in config.raw and "%" in text:
-        return UNKNOWN
-    if _is_text(kind):
-        # Writers that are told so turn every '-' into a '/', and not every table remembers it.
-        least = text.replace("/", "-") if len(config.partition_fields) == 1 else text
-        return ValueRange(least, text, nulls)
-    value = _value(text.replace("/", "-") if config.key_settings.slash_dates else text, kind)
-    return UNKNOWN if value is None or nulls else ValueRange(value, value, 0)
+        text = segment.removeprefix(prefix) if is_hive else segment
+        if may_be_hive and "=" in text:
+            return UNKNOWN
+        if text == DEFAULT_PARTITION:
+            # Null, or a text that is empty or that very one.
+            return ValueRange("", text) if is_text else ValueRange(values=False)
+        nulls = int(text == _OLD_DEFAULT_PARTITION)
+        if is_encoded:
+            plain = _CODE.sub(lambda code: chr(int(code[1], 16)), text) if "%" in text else text
+            if escaped(plain) != text:
+                return UNKNOWN
+            text = plain
+        elif may_be_encoded and "%" in text:
+            return UNKNOWN
+        if is_text:
+            # Writers that are told so turn every '-' into a '/', and not every table remembers it.
+            return ValueRange(text.replace("/", "-") if is_alone else text, text, nulls)
+        value = _value(text.replace("/", "-") if slash_dates else text, kind)
+        return UNKNOWN if value is None or nulls else ValueRange(value, value, 0)
+
+    return range_of
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -214,16 +214,24 @@ class PathChoice:
     kinds: Mapping[str, pa.DataType]
     """Columns that the filter asks about, and whose values may stand in paths."""
     levels: int
+    _ruled_out: set[str] = field(default_factory=set, init=False, repr=False, compare=False)
+    """What was judged before: a folder that leads nowhere is no partition that is wanted."""
 
     def leads(self, folders: Sequence[str]) -> Sequence[bool]:
-        return self._judged(ranges_below(self.config, self.kinds, self.schema, folders), len(folders))
+        return self._judged(folders, ranges_below(self.config, self.kinds, self.schema, folders))
 
     def wants(self, paths: Sequence[str]) -> Sequence[bool]:
-        return self._judged(ranges_of_paths(self.config, self.kinds, paths), len(paths))
+        open_ones = [path for path in paths if path not in self._ruled_out]
+        wanted = set(compress(open_ones, self._judged(open_ones, ranges_of_paths(self.config, self.kinds, open_ones))))
+        return [path in wanted for path in paths]
 
-    def _judged(self, ranges: Mapping[str, Sequence[ValueRange]], count: int) -> Sequence[bool]:
+    def _judged(self, paths: Sequence[str], ranges: Mapping[str, Sequence[ValueRange]]) -> Sequence[bool]:
+        if not paths:
+            return []
         single = {name: [(value_range,) for value_range in each] for name, each in ranges.items()}
-        found: list[bool] = may_match(self.where, self.schema, single, count).tolist() if count else []
+        flags = may_match(self.where, self.schema, single, len(paths))
+        self._ruled_out.update(compress(paths, ~flags))
+        found: list[bool] = flags.tolist()
         return found
 
 

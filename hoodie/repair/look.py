@@ -52,7 +52,7 @@ class Look:
         found: dict[str, HoodieError] = {}
         for instant in self.snapshot.timeline.commits:
             try:
-                self.context.active.read_commit(instant)
+                self.context.active.check_commit(instant)
             except HoodieError as exc:
                 found[instant.time] = exc
         return found

@@ -36,6 +36,7 @@ class FileInfo(NamedTuple):
     """Relative to the storage's root."""
     size_bytes: int
     mtime_s: float
+    """Of a folder in a listing: 0 where that would cost a call for each."""
     is_folder: bool
     identity: Hashable
     """Another one when another file stands at the path: the modification time, size and inode; in memory a version; the ETag."""

@@ -102,7 +102,7 @@ def mtime_s(status: os.stat_result) -> float:
 
 
 def walk(absolute: str, prefix: str, *, recursive: bool) -> Iterator[FileInfo]:
-    """Entries in the system's order; what vanishes meanwhile is left out."""
+    """Entries in the system's order, without those that vanish meanwhile. Which are folders comes with the names, without a call."""
     try:
         entries = os.scandir(absolute)
     except (FileNotFoundError, NotADirectoryError):
@@ -110,10 +110,12 @@ def walk(absolute: str, prefix: str, *, recursive: bool) -> Iterator[FileInfo]:
     with entries:
         for entry in entries:
             try:
-                info = file_info(prefix + entry.name, entry.stat())
+                is_folder = entry.is_dir(follow_symlinks=False)
+                path = prefix + entry.name
+                info = FileInfo(path, 0, 0.0, True, None) if is_folder else file_info(path, entry.stat())
             except FileNotFoundError:
                 continue
-            if info.is_folder and entry.is_symlink():
+            if info.is_folder and not is_folder:
                 raise link_refused(entry.path)
             if not recursive or not info.is_folder:
                 yield info

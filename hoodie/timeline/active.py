@@ -210,6 +210,8 @@ class ActiveTimeline:
     def read_commit(self, instant: Instant) -> CommitMetadata:
         """Metadata of a completed commit, deltacommit, replacecommit or compaction; from the archive, if it went there meanwhile.
 
+        Write stats of many partitions are decoded as they are asked for, and raise then what is raised here.
+
         Raises:
             CorruptFileError: the file does not parse, also after a short wait; an empty one is never a commit.
         """
@@ -224,6 +226,15 @@ class ActiveTimeline:
             except InstantNotFoundError:
                 pass
             raise
+
+    def check_commit(self, instant: Instant) -> None:
+        """Decode all of it.
+
+        Raises:
+            CorruptFileError: as `read_commit`.
+        """
+        for _ in self.read_commit(instant).stats():
+            pass
 
     def _read_commit(self, instant: Instant) -> CommitMetadata:
         path = self.path(instant._replace(state=State.COMPLETED))

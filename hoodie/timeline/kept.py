@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from hoodie.format.layout import Layout
+from hoodie.format.stored_stats import StoredStats
 from hoodie.model.log_names import LogNames
 from hoodie.model.payloads import CleanMetadata, CommitMetadata
 from hoodie.storage.base import FileInfo, Storage
@@ -37,8 +38,10 @@ def kept_clean(cache: Cache, storage: Storage, info: FileInfo, load: Callable[[]
 def _kept_bytes(file_bytes: int, commit: CommitMetadata) -> int:
     """What a commit counts for: every one names all logs of its slices again, which are one text each in memory."""
     text = kept = 0
-    for stat in commit.stats():
-        names = stat.log_files
+    stats = commit.write_stats
+    lists: Iterable[Sequence[str]]
+    lists = stats.log_names() if isinstance(stats, StoredStats) else (stat.log_files for stat in commit.stats())
+    for names in lists:
         if isinstance(names, LogNames):
             text += names.text_bytes
             kept += sum(map(len, names.added)) + _REFERENCE_BYTES * len(names.added)

@@ -19,7 +19,7 @@ from hoodie.model.instant import Instant, InstantTime, is_instant_time
 from hoodie.model.names import COMPLETES_AS, HEARTBEATS, MARKERS, PRIVATE, STAGING, heartbeat_path, join
 from hoodie.options.fits import check_version
 from hoodie.options.values import FailedWritesPolicy
-from hoodie.storage.base import CopyingStorage, Storage
+from hoodie.storage.base import CopyingStorage, FileInfo, Storage
 from hoodie.storage.many import together
 from hoodie.storage.paths import SCRATCH_FOLDER
 from hoodie.timeline.pending import written_by_others
@@ -229,6 +229,14 @@ def stray_markers(context: TableContext) -> list[str]:
     return _of_nobody(context, MARKERS, _UNFINISHED_S)
 
 
+def _changed_s(storage: Storage, info: FileInfo) -> float:
+    """Listings do not tell it of folders; 0 where nobody does, as on object stores."""
+    try:
+        return storage.stat(info.path).mtime_s if info.is_folder else info.mtime_s
+    except FileNotFoundError:
+        return 0.0
+
+
 def _of_nobody(context: TableContext, folder: str, older_than_s: float) -> list[str]:
     """Instants by which something old is named in a folder, and which are neither pending nor marked."""
     storage = context.storage
@@ -237,8 +245,8 @@ def _of_nobody(context: TableContext, folder: str, older_than_s: float) -> list[
     except FileNotFoundError:
         return []
     oldest_s = storage.now_s() - older_than_s
-    names = {info.name for info in infos if info.mtime_s < oldest_s}
-    old = {name for name in names if is_instant_time(name)}
+    named = [info for info in infos if is_instant_time(info.name)]
+    old = {info.name for info in named if _changed_s(storage, info) < oldest_s}
     if not old:
         return []
     marks, timeline = together(storage, context.liveness.marks, context.active.load)

@@ -159,7 +159,7 @@ def unreadable_commits(
 
     def is_unreadable(time: InstantTime) -> bool:
         try:
-            active.read_commit(timeline.commit_at[time])
+            active.check_commit(timeline.commit_at[time])
         except (CorruptFileError, FileNotFoundError):
             return True
         return False

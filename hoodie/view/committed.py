@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 
 from hoodie.format.stood_for import stood_for
 from hoodie.model.files import BaseFile, FileGroupId
@@ -12,6 +13,7 @@ from hoodie.model.log_names import names_since
 from hoodie.model.names import join, parse_base_file
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.timeline.timeline import Timeline
+from hoodie.view.listing import Choice
 
 Entries = tuple[tuple[InstantTime, int], ...]
 
@@ -79,15 +81,23 @@ class FoldedCommits:
     partitions: dict[str, PartitionFiles] = field(default_factory=dict)
     replaced: dict[FileGroupId, InstantTime] = field(default_factory=dict)
 
-    def add(self, commit: Instant, metadata: CommitMetadata) -> None:
-        for partition_path, stats in metadata.write_stats.items():
+    def add(self, commit: Instant, metadata: CommitMetadata, wanted: Mapping[str, bool] | None = None) -> None:
+        """One more commit, with its files in all partitions, or in those that are wanted."""
+        for partition_path in metadata.write_stats:
+            if wanted is not None and not wanted[partition_path]:
+                continue
             files = self.partitions.setdefault(partition_path, PartitionFiles())
-            for stat in stats:
+            for stat in metadata.write_stats[partition_path]:
                 files.add(stat, commit.time)
             files.stands_for.update(stood_for(metadata, partition_path))
         if commit.action == "replacecommit":
             for partition_path, file_ids in metadata.replaced_file_ids.items():
                 self.replaced.update({FileGroupId(partition_path, file_id): commit.time for file_id in file_ids})
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The partitions into which a commit wrote a file."""
+        return tuple(path for path, files in self.partitions.items() if any(files.sizes.values()))
 
 
 class CommittedFiles:
@@ -108,6 +118,9 @@ class CommittedFiles:
         self._payloads = read_commits
         self.known = known
         """What was read; None before it was asked for."""
+        self._of_choice: FoldedCommits | None = None
+        self._left_out: frozenset[str] = frozenset()
+        """The partitions of commits that `_of_choice` leaves out."""
 
     def following(self, timeline: Timeline, commit: Instant) -> CommittedFiles:
         """The same after one more commit, the newest of `timeline`; what was read for this one is not read again."""
@@ -124,10 +137,25 @@ class CommittedFiles:
     @property
     def partitions(self) -> tuple[str, ...]:
         """Every partition into which an active commit wrote a file."""
-        return tuple(path for path, files in self._folded.partitions.items() if any(files.sizes.values()))
+        return self._folded.written
+
+    def partitions_of(self, choice: Choice) -> tuple[str, ...]:
+        """Those of a choice. Until others are asked for, only what commits say of these is decoded."""
+        if self.known is not None:
+            return tuple(compress(self.known.written, choice.wants(self.known.written)))
+        folded, wanted = FoldedCommits(), dict[str, bool]()
+        for commit, metadata in zip(self._commits, self._payloads(self._commits), strict=True):
+            fresh = [path for path in metadata.write_stats if path not in wanted]
+            wanted.update(zip(fresh, choice.wants(fresh), strict=True))
+            folded.add(commit, metadata, wanted)
+        self._of_choice = folded
+        self._left_out = frozenset(path for path, is_wanted in wanted.items() if not is_wanted)
+        return folded.written
 
     def of(self, partition_path: str) -> PartitionFiles:
-        return self._folded.partitions.get(partition_path, _NOTHING)
+        some = self._of_choice
+        folded = self._folded if some is None or partition_path in self._left_out else some
+        return folded.partitions.get(partition_path, _NOTHING)
 
     def base_size(self, base: BaseFile) -> int | None:
         """Committed size of a base file; -1 when its commit is active and does not name it (a stray), None when archived."""
@@ -151,7 +179,7 @@ class CommittedFiles:
     @property
     def replaced(self) -> Mapping[FileGroupId, InstantTime]:
         """File group -> instant of the completed replacecommit that replaced it."""
-        return self._folded.replaced
+        return (self.known or self._of_choice or self._folded).replaced
 
     @property
     def _folded(self) -> FoldedCommits:

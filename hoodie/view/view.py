@@ -256,11 +256,10 @@ class FileSystemView:
 
     def list_chosen(self, choice: Choice) -> ChosenPartitions:
         """The partitions of a choice, as `every_partition` has those of the table; their files are listed for it, and no others."""
-        committed = self.committed.partitions
         if self._partitions is None:
             found, left_out = self._listing.chosen_files(choice)
             self._keep_listed(found)
-            there = {*found.partitions, *compress(committed, choice.wants(committed))}
+            there = {*found.partitions, *self.committed.partitions_of(choice)}
             others = {folder for folder in filter(is_partition_path, found.files) if folder not in there}
             paths = tuple(sorted({*there, *filter(self._holds_rows, others)}))
             return ChosenPartitions(paths, frozenset(found.partitions), left_out)
