@@ -42,6 +42,7 @@ CORE = {
         "UpgradeResult",
     ),
     "What a clustering would do": ("ClusteringPlan", "ClusteringGroup", "ClusteredSlice"),
+    "Migrate": ("migrate", "MigrationResult", "MigrationStep", "ColumnCheck"),
     "Ingest": ("ingest", "IngestResult", "IngestRound"),
     "A registration in Hive": ("HiveSyncResult", "RegisteredTable"),
     "A services job": ("ServicesJob", "ServiceRound", "ServiceRun"),

@@ -65,8 +65,10 @@ from hoodie.timeline.timeline import Timeline
 if TYPE_CHECKING:
     from hoodie.ingestion.ingest import ingest
     from hoodie.maintenance.alter import TableAlteration
+    from hoodie.migration.migrate import migrate
     from hoodie.model.index_results import IndexCheck, IndexInfo
     from hoodie.model.ingest_results import IngestResult, IngestRound
+    from hoodie.model.migration_results import ColumnCheck, MigrationResult, MigrationStep
     from hoodie.query import sql
     from hoodie.read.scan import Scan
     from hoodie.read.where import Where
@@ -79,7 +81,9 @@ else:
         {
             **dict.fromkeys(("IndexCheck", "IndexInfo"), "hoodie.model.index_results"),
             **dict.fromkeys(("IngestResult", "IngestRound"), "hoodie.model.ingest_results"),
+            **dict.fromkeys(("ColumnCheck", "MigrationResult", "MigrationStep"), "hoodie.model.migration_results"),
             "ingest": "hoodie.ingestion.ingest",
+            "migrate": "hoodie.migration.migrate",
             "Scan": "hoodie.read.scan",
             "sql": "hoodie.query",
             "ServicesJob": "hoodie.services.job",
@@ -100,6 +104,7 @@ __all__ = [
     "ClusteredSlice",
     "ClusteringGroup",
     "ClusteringPlan",
+    "ColumnCheck",
     "CommitConflictError",
     "CommitOutcomeUnknownError",
     "CommitRefusedError",
@@ -132,6 +137,8 @@ __all__ = [
     "KeyIndexError",
     "LockError",
     "MergeMode",
+    "MigrationResult",
+    "MigrationStep",
     "MissingFileError",
     "Moment",
     "OptionError",
@@ -169,6 +176,7 @@ __all__ = [
     "create_table",
     "ingest",
     "is_table",
+    "migrate",
     "open_table",
     "register_index",
     "register_merger",

@@ -20,7 +20,7 @@ LAYERS = (
     ("maintenance", "consumers", "dml", "keyed", "verbs"),
     ("statements",),
     ("table",),
-    ("query", "ingestion"),
+    ("query", "ingestion", "migration"),
     ("public",),
     ("hoodie",),  # hoodie/__init__.py, which hands the public names on
     ("cli",),

@@ -37,6 +37,7 @@ MODULES = {
     "publish": ("publish",),
     "indexes": ("index",),
     "ingest": ("ingest",),
+    "migrate": ("migrate",),
     "savepoints": ("savepoint", "savepoints", "restore"),
     "sql": ("sql",),
     "upgrade": ("upgrade", "downgrade"),

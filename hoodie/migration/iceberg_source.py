@@ -1,0 +1,132 @@
+"""A snapshot of an Iceberg table as a source: its live files, without the rows that delete files take away."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie.errors import OptionError, TableNotFoundError, UnsupportedTableError
+from hoodie.migration.source import Piece
+from hoodie.storage.base import Storage
+
+_METADATA = re.compile(r"(?:v(\d+)|(\d+)-.*)(?:\.gz)?\.metadata\.json(?:\.gz)?")
+
+
+@dataclass(frozen=True)
+class IcebergSource:
+    """`MigrationSource` of a snapshot of a table that pyiceberg opened."""
+
+    uri: str
+    table: Any
+    version: str
+    """The identifier of the snapshot."""
+    format: str = "iceberg"
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return _plain(self._schema.as_arrow())
+
+    @property
+    def _schema(self) -> Any:
+        return self._scan.projection()
+
+    @cached_property
+    def _scan(self) -> Any:
+        return self.table.scan(snapshot_id=int(self.version))
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        return tuple(name for name, transform in self._partitioning if transform == "identity")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        others = [f"{transform}({name})" for name, transform in self._partitioning if transform != "identity"]
+        deletes = sum(bool(task.delete_files) for task in self._tasks.values())
+        found = [f"the partitioning by {', '.join(others)} is not taken over: give partition_by"] if others else []
+        return (*found, *([f"delete files take rows of {deletes} files away"] if deletes else []))
+
+    @property
+    def _partitioning(self) -> list[tuple[str, str]]:
+        names = self._schema.find_column_name
+        return [
+            (names(field.source_id) or str(field.source_id), str(field.transform)) for field in self.table.spec().fields
+        ]
+
+    @cached_property
+    def _tasks(self) -> Mapping[str, Any]:
+        try:
+            return {task.file.file_path: task for task in self._scan.plan_files()}
+        except (NotImplementedError, ValueError) as exc:
+            raise UnsupportedTableError(
+                f"pyiceberg does not read snapshot {self.version} of {self.uri}: {exc}\n"
+                "  fix:     rewrite its data files with Spark or Trino, which applies the deletes, and migrate the new snapshot"
+            ) from exc
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        found = [
+            Piece(path, task.file.file_size_in_bytes, None if task.delete_files else task.file.record_count)
+            for path, task in self._tasks.items()
+        ]
+        return tuple(sorted(found, key=lambda piece: piece.order))
+
+    def read(self, piece: Piece, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        from pyiceberg.expressions import AlwaysTrue  # noqa: PLC0415 - an extra
+        from pyiceberg.io.pyarrow import ArrowScan  # noqa: PLC0415 - an extra
+
+        projected = self._schema.select(*columns)
+        scan = ArrowScan(self.table.metadata, self.table.io, projected, AlwaysTrue())
+        return iter(scan.to_record_batches([self._tasks[piece.path]]))
+
+
+def open_iceberg_source(given: Any, version: str | None, reached_by: Mapping[str, str] | None) -> IcebergSource:
+    """A table of pyiceberg, or the one whose folder is at a storage's root; its current snapshot unless another is named.
+
+    Raises:
+        OptionError: pyiceberg is not installed. TableNotFoundError: there is no metadata, or no snapshot.
+        UnsupportedTableError: pyiceberg does not read it.
+    """
+    try:
+        from pyiceberg.exceptions import NotInstalledError  # noqa: PLC0415 - an extra
+        from pyiceberg.table import StaticTable  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError:
+        raise OptionError(
+            "Iceberg tables are read by pyiceberg, which is not installed\n  fix:     pip install 'hoodie[iceberg]'"
+        ) from None
+    table = given
+    if isinstance(given, Storage):
+        path = f"{given.uri}/{newest_metadata(given)}"
+        try:
+            table = StaticTable.from_metadata(path, dict(reached_by or {}))
+        except (NotInstalledError, NotImplementedError, ValueError, OSError) as exc:
+            raise UnsupportedTableError(f"pyiceberg does not open {path}: {exc}") from exc
+    snapshot = table.current_snapshot() if version is None else table.snapshot_by_id(int(version))
+    if snapshot is None:
+        raise TableNotFoundError(
+            f"the Iceberg table {table.location()} has no snapshot {version or ''}: it has no rows, or the snapshot has expired"
+        )
+    return IcebergSource(table.location(), table, str(snapshot.snapshot_id))
+
+
+def newest_metadata(storage: Storage) -> str:
+    """The path of the newest metadata file of a table without a catalog, by the numbers of the names.
+
+    Raises:
+        TableNotFoundError: there is none.
+    """
+    found = [
+        (int(match[1] or match[2]), name) for name in storage.names("metadata") if (match := _METADATA.fullmatch(name))
+    ]
+    if not found:
+        raise TableNotFoundError(f"there is no metadata of an Iceberg table in {storage.uri}/metadata")
+    return f"metadata/{max(found)[1]}"
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """Without what pyiceberg notes of fields."""
+    return pa.schema([pa.field(field.name, field.type, field.nullable) for field in schema])

@@ -1,0 +1,184 @@
+"""`hoodie.migrate`: what a user says becomes steps, and these a result."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from os import PathLike
+from typing import Any
+
+import hoodie.write.keys
+import hoodie.write.schema
+from hoodie.errors import OptionError
+from hoodie.migration.copying import check as checked
+from hoodie.migration.copying import copy_steps, where_it_is
+from hoodie.migration.progress import begun, steps
+from hoodie.migration.rows import Rows
+from hoodie.migration.source import MigrationSource
+from hoodie.migration.source_keys import refuse_duplicates
+from hoodie.migration.sources import opener_of
+from hoodie.model.enums import WriteOperation
+from hoodie.model.migration_results import MigrationResult, MigrationStep
+from hoodie.options.arguments import parse_names, parse_options
+from hoodie.options.table import TableConfig
+from hoodie.storage.uri import open_storage
+from hoodie.table import HoodieTable, create_table, is_table, open_table
+
+MODES = ("copy", "in_place")
+STEP_BYTES = 1 << 30
+_VERSION = "hoodie.write.table.version"
+
+
+def migrate(
+    source: str | PathLike[str] | Any,
+    target: str | PathLike[str],
+    *,
+    record_key: str | Sequence[str],
+    partition_by: str | Sequence[str] | None = None,
+    ordering: str | Sequence[str] | None = None,
+    table_type: str | None = None,
+    table_version: int | None = None,
+    name: str | None = None,
+    format: str | None = None,
+    mode: str = "copy",
+    step_bytes: int = STEP_BYTES,
+    check: bool = True,
+    dry_run: bool = False,
+    options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    source_options: Mapping[str, str] | None = None,
+    on_step: Callable[[MigrationStep], object] | None = None,
+) -> MigrationResult:
+    """Make a Hudi table of a folder of Parquet files, of a Delta table or of an Iceberg table.
+
+    The source stays as it is. Its rows are copied in steps, each of which is one commit that says up to where the source was read. So
+    a run that dies is run again, and goes on. At the end both are read once more and compared. docs/MIGRATION.md says more.
+
+    Args:
+        source: the folder, or a table of pyiceberg.
+        target: the folder of the new table.
+        record_key: the column, or the columns, by which a row is found again. No two rows of a partition may have the same key.
+        partition_by: the columns whose values choose the folder of a row; None: those of the source; an empty list: not partitioned.
+        ordering: of two rows with one key the greater value of this column wins in later writes.
+        table_type: "COPY_ON_WRITE" or "MERGE_ON_READ"; None: copy-on-write.
+        table_version: 6, 8 or 9; None: as `create_table` has it.
+        name: what the table is called; None: as its folder.
+        format: "parquet", "delta" or "iceberg"; None: by what is in the folder.
+        mode: "copy".
+        step_bytes: bytes of source files that one step takes at most; it takes one file at least.
+        check: compare counts, nulls and hashes of all columns at the end.
+        dry_run: open the source, look at all of its keys, and write nothing.
+        options: Hudi's table and write options.
+        storage_options, source_options: how to reach the storage of the table, and that of the source.
+        on_step: is told of each step.
+
+    Returns:
+        What was done, and what the check found: see `MigrationResult.ok`.
+
+    Raises:
+        DuplicateKeyError: the source has a key twice; nothing was written.
+        KeyFieldError: a row of the source has no key, or there is no such column.
+        SchemaError: the table cannot hold a column of the source.
+        TableChangedError: files of the source are not what they were.
+        OptionError: an argument cannot be understood, or the table has other rows.
+
+    Example:
+        >>> hoodie.migrate("lake/trips_delta", "lake/trips", record_key="id", ordering="ts")
+        >>> print(hoodie.migrate("landing/trips", "lake/trips", record_key="id", dry_run=True))
+    """
+    started_s = time.monotonic()
+    if mode not in MODES:
+        raise OptionError(f"mode={mode!r} is not one of {', '.join(MODES)}")
+    if mode == "in_place":
+        raise OptionError("mode='in_place' is not done in this release: tables are migrated by mode='copy'")
+    if step_bytes < 1:
+        raise OptionError(f"step_bytes={step_bytes} is less than 1")
+    parsed = {**parse_options(options), **({} if table_version is None else {_VERSION: str(table_version)})}
+    asked = None if partition_by is None else parse_names(partition_by, what="partition_by") if partition_by else ()
+    opener = opener_of(source, format, asked, source_options)
+
+    def create(
+        opened: MigrationSource, where: str | PathLike[str], reached_by: Mapping[str, str] | None
+    ) -> HoodieTable:
+        chosen = opened.partition_columns if asked is None else asked
+        return create_table(
+            where,
+            opened.schema,
+            record_key=record_key,
+            partition_by=list(chosen) or None,
+            ordering=ordering,
+            table_type=table_type,
+            name=name or open_storage(target, storage_options).uri.rstrip("/").rpartition("/")[2],
+            options=parsed,
+            storage_options=reached_by,
+        )
+
+    is_there = is_table(target, storage_options=storage_options)
+    if is_there:
+        table = open_table(target, storage_options=storage_options)
+        opened, at = where_it_is(table, opener)
+        planned = create(opened, f"memory://{secrets.token_hex(8)}", None)
+        _require_same(table, planned.config)
+    else:
+        opened = opener(None)
+        at = begun(opened)
+        _require_apart(opened, open_storage(target, storage_options).uri)
+        table = planned = create(opened, f"memory://{secrets.token_hex(8)}", None)
+    rows = Rows(opened, hoodie.write.schema.storable(opened.schema))
+    if not at.done:
+        context = planned._context
+        request = planned._request_for(WriteOperation.BULK_INSERT, parsed).write
+        keys = hoodie.write.keys.table_keys(context, context.snapshot(), request)
+        refuse_duplicates(rows, keys, hoodie.write.keys.key_columns(context.config))
+    todo = tuple(opened.pieces)[at.done :]
+    counts = [piece.rows for piece in opened.pieces]
+    result = MigrationResult(
+        source=opened.uri,
+        target=open_storage(target, storage_options).uri,
+        format=opened.format,
+        version=opened.version,
+        mode=mode,
+        files=len(opened.pieces),
+        bytes=sum(piece.size_bytes for piece in opened.pieces),
+        planned_steps=sum(1 for _ in steps(todo, step_bytes)),
+        columns=tuple(rows.schema.names),
+        partition_by=tuple(planned.config.partition_fields),
+        notes=opened.notes,
+        done_before=at.done,
+        source_rows=None if None in counts else sum(count for count in counts if count is not None),
+        dry_run=dry_run,
+    )
+    if dry_run:
+        return replace(result, seconds=time.monotonic() - started_s)
+    if not is_there:
+        table = create(opened, target, storage_options)
+    done: list[MigrationStep] = []
+    for step in copy_steps(table, rows, step_bytes, parsed):
+        done.append(step)
+        if on_step is not None:
+            on_step(step)
+    if check:
+        found = checked(table, rows)
+        result = replace(result, source_rows=found.source_rows, target_rows=found.target_rows, checks=found.columns)
+    return replace(result, steps=tuple(done), seconds=time.monotonic() - started_s)
+
+
+def _require_apart(source: MigrationSource, target: str) -> None:
+    inner, outer = f"{target.rstrip('/')}/", f"{source.uri.rstrip('/')}/"
+    if inner.startswith(outer) or outer.startswith(inner):
+        raise OptionError(
+            f"the table {target} would be in the folder of its source {source.uri}, or around it: give another folder"
+        )
+
+
+def _require_same(table: HoodieTable, wanted: TableConfig) -> None:
+    """A run that goes on has to ask for the table that the first one has made."""
+    for what in ("record_key_fields", "partition_fields", "ordering_fields", "table_type", "version"):
+        has, asked = getattr(table.config, what), getattr(wanted, what)
+        if has != asked:
+            raise OptionError(
+                f"table {table.uri} was begun with {what}={has!r}, and this run asks for {asked!r}: give the same "
+                "arguments, or another folder"
+            )
