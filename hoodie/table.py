@@ -520,7 +520,7 @@ def create_table(
     ).over(request.to_create())
     with plain_errors(storage.uri):
         columns = None if schema is None else hoodie.write.given_schema.parse_schema_like(schema)
-        hoodie.write.create.create_at(storage, table_options, schema=columns)
+        hoodie.write.create.create_at(storage, table_options, schema=columns, concurrency=request.write.concurrency)
     # The arguments have won over the options, and what the table remembers it is not asked again.
     rest = {name: text for name, text in (options or {}).items() if name.lower() not in remembered_names()}
     return open_at(storage, engine=engine, options=rest)

@@ -15,7 +15,8 @@ from hoodie.write.stage import staged_batch
 @contextmanager
 def begun(table: HoodieTable, rows: pa.Table) -> Iterator[Callable[[], None]]:
     """An upsert that has its instant and nothing more; gives what writes and completes it."""
-    context, options = table._context, table._request(None).write
+    options = table._request(None).write
+    context = table._context.with_concurrency(options.concurrency)
     with staged_batch(
         context,
         rows.to_reader(),

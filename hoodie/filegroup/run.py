@@ -150,6 +150,7 @@ def write_append(storage: Storage, context: WriteContext, attempt: int, task: Ap
     partial = rows.stamped.num_columns < len(avro["fields"])
     if partial:
         avro = {**avro, "fields": [each for each in avro["fields"] if each["name"] in rows.stamped.column_names]}
+    is_new = file_slice.base is None and not file_slice.logs
     size = write_log_file(
         storage,
         context,
@@ -167,7 +168,8 @@ def write_append(storage: Storage, context: WriteContext, attempt: int, task: Ap
         path=final,
         prev_commit=file_slice.base_instant if names_slice else in_name,
         num_writes=rows.live.num_rows,
-        num_updates=rows.live.num_rows,
+        num_updates=0 if is_new else rows.live.num_rows,
+        num_inserts=rows.live.num_rows if is_new else 0,
         num_deletes=rows.deleted.num_rows,
         total_bytes=size,
         file_size_bytes=size,

@@ -73,6 +73,13 @@ def bucket_file_id(number: int) -> str:
     return f"{number:0{DIGITS}d}{str(uuid.uuid4())[DIGITS:]}-0"
 
 
+def shared_bucket_file_id(number: int, nth: int = 0) -> str:
+    """The file group id of a bucket that all non-blocking writers begin it with. Apache Hudi knows the first one (src
+    BucketIdentifier.newBucketFileIdForNBCC); the `nth` is for a bucket whose file groups were replaced so often.
+    """
+    return f"{number:0{DIGITS}d}-0000-0000-0000-{nth:012d}-0"
+
+
 def bucket_of_file_id(file_id: str) -> int | None:
     """The bucket that a file group id names; None when it does not begin with 8 decimal digits."""
     head = file_id[:DIGITS]

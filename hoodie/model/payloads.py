@@ -14,6 +14,8 @@ from hoodie.model.instant import InstantTime
 
 NEW_GROUPS_ONLY = "hoodie.python.new.file.groups.only"
 """Key in an inflight file's extra metadata: the write names no file group because it touches none that is there."""
+NON_BLOCKING = "hoodie.python.non.blocking"
+"""The same: the write only appends, and no plan of a compaction need wait for it that is younger than all that it would merge."""
 
 
 @dataclass(frozen=True)

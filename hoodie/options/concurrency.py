@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from hoodie.options.aws import AwsOptions
-from hoodie.options.option import Keys, group, key, option
+from hoodie.options.option import group, option
 from hoodie.options.values import (
     ConcurrencyMode,
     Durability,
@@ -27,6 +26,11 @@ EXPIRY_MARGIN_S = 5.0
 
 @dataclass(frozen=True)
 class ConcurrencyOptions:
+    mode: ConcurrencyMode = option("hoodie.write.concurrency.mode", one_of(ConcurrencyMode), "SINGLE_WRITER")
+    """How writers live with each other. `SINGLE_WRITER` and `OPTIMISTIC_CONCURRENCY_CONTROL` mean the same: writers always expect
+    others, and conflicts are found for each file group. `NON_BLOCKING_CONCURRENCY_CONTROL`, on merge-on-read tables of versions 8 and
+    9 with simple buckets: writers append to logs of one file group at once, and neither wait for each other nor conflict. It leaves
+    dead writes to table services, as `hoodie.clean.failed.writes.policy=LAZY`."""
     durability: Durability = option("hoodie.python.durability", one_of(Durability), "power_cut")
     """Durability of a commit on a local disk. `power_cut`: it waits until all its files are on the disk. `process`: it waits for
     its timeline files only, so a power cut can take or cut data files that were written in the minute before; reads name them."""
@@ -100,15 +104,15 @@ class ConcurrencyOptions:
     """Milliseconds to wait for a lock's table that is being made."""
     aws: AwsOptions = group(AwsOptions)
 
-    OTHERS: ClassVar[Keys] = (
-        key(
-            "hoodie.write.concurrency.mode",
-            one_of(ConcurrencyMode, known=("NON_BLOCKING_CONCURRENCY_CONTROL",)),
-            None,
-            "Writers always expect others: each takes the table lock for moments, and conflicts are found for each file group. So "
-            "both values mean the same. `hoodie.write.lock.provider` chooses the lock.",
-        ),
-    )
+    @property
+    def non_blocking(self) -> bool:
+        """Writers that only append neither wait for each other nor conflict, those of Apache Hudi among them."""
+        return self.mode is ConcurrencyMode.NON_BLOCKING
+
+    @property
+    def leaves_dead_writes(self) -> bool:
+        """Writes leave what dead writers left to table services. Apache Hudi takes LAZY for this mode, whatever is said."""
+        return self.failed_writes is FailedWritesPolicy.LAZY or self.non_blocking
 
     @property
     def heartbeat_expiry_s(self) -> float:

@@ -6,14 +6,16 @@ from collections.abc import Iterable
 
 from hoodie.errors import OptionError, UnsupportedTableError
 from hoodie.format.layout import OLDEST_WRITTEN, VERSIONS
+from hoodie.model.buckets import BucketEngine
 from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import MergeMode, TableType, TableVersion, WriteOperation
 from hoodie.model.plans import DeleteMarker
 from hoodie.options.buckets import compared
+from hoodie.options.concurrency import ConcurrencyOptions
 from hoodie.options.keygen import compared_settings
 from hoodie.options.mergers import is_registered, not_registered
 from hoodie.options.merging import PAYLOAD, STRATEGY
-from hoodie.options.option import key_of
+from hoodie.options.option import key_of, option_name
 from hoodie.options.table import (
     DROP_COLUMNS,
     KEYGEN_CLASS,
@@ -26,7 +28,14 @@ from hoodie.options.table import (
     no_virtual_keys,
 )
 from hoodie.options.table_options import PAYLOAD_CLASS, TableOptions
-from hoodie.options.values import GLOBAL_INDEXES, OUTSIDE_INDEXES, SUPPORTED_KEY_GENERATORS, IndexType, KeyGeneratorType
+from hoodie.options.values import (
+    GLOBAL_INDEXES,
+    OUTSIDE_INDEXES,
+    SUPPORTED_KEY_GENERATORS,
+    ConcurrencyMode,
+    IndexType,
+    KeyGeneratorType,
+)
 from hoodie.options.write import WriteOptions
 
 _SHOWN = 4
@@ -70,6 +79,37 @@ def check_writable(config: TableConfig) -> None:
         reason = f"its key generator is {named}, this release has {', '.join(SUPPORTED_KEY_GENERATORS)}"
     if reason:
         raise UnsupportedTableError(f"table at {config.uri} can be read, not written: {reason}")
+
+
+def check_non_blocking(config: TableConfig, operation: WriteOperation | None = None) -> None:
+    """Refuse non-blocking writes that would not be right beside others; Apache Hudi refuses all but the last two, too.
+
+    Raises:
+        OptionError: names what does not fit, and what does.
+    """
+    buckets = config.buckets
+    reason = None
+    if not config.layout.by_completion:
+        reason = (
+            f"it has version {int(config.version)}, whose instants have no completion times; make it with "
+            "hoodie.write.table.version=9, or upgrade it by table.upgrade(9)"
+        )
+    elif config.table_type is not TableType.MERGE_ON_READ:
+        reason = "it is copy-on-write: each write makes new base files; make it a merge-on-read table"
+    elif buckets is None or buckets.engine is not BucketEngine.SIMPLE:
+        reason = (
+            "writers would not put one key into the same file group: make it with hoodie.index.type=BUCKET and "
+            "hoodie.index.bucket.engine=SIMPLE"
+        )
+    elif operation in (WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE):
+        reason = f"{operation.value.lower()} replaces what other writers may be appending to: leave the mode out for it"
+    elif config.change_logs is not None:
+        reason = "it has change logs (hoodie.table.cdc.enabled), which need to know the rows before"
+    elif config.rule.merger is not None:
+        reason = f"its records are merged by {config.rule.merger.name}, for which each write makes new base files"
+    if reason:
+        mode = f"{option_name(ConcurrencyOptions, 'mode')}={ConcurrencyMode.NON_BLOCKING}"
+        raise OptionError(f"table at {config.uri} cannot be written with {mode}: {reason}. Nothing was written")
 
 
 def _not_dropped(config: TableConfig) -> str | None:

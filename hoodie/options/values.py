@@ -90,6 +90,7 @@ class ConcurrencyMode(StrEnum):
 
     SINGLE_WRITER = "SINGLE_WRITER"
     OPTIMISTIC = "OPTIMISTIC_CONCURRENCY_CONTROL"
+    NON_BLOCKING = "NON_BLOCKING_CONCURRENCY_CONTROL"
 
 
 class FailedWritesPolicy(StrEnum):

@@ -16,7 +16,7 @@ from hoodie.format.plan_avro import encode_compaction_plan
 from hoodie.model.enums import Action, BlockKind, HeaderKey, State
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Instant
-from hoodie.model.payloads import NEW_GROUPS_ONLY, CompactionOperation, CompactionPlan
+from hoodie.model.payloads import NEW_GROUPS_ONLY, NON_BLOCKING, CommitMetadata, CompactionOperation, CompactionPlan
 from hoodie.options.write import WriteOptions
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
@@ -58,8 +58,7 @@ def try_to_schedule(
             pending |= snapshot.view.pending_log_compactions().keys()
         is_wanted = wanted(snapshot)
         with_logs = [s for s in snapshot.view.latest_slices() if s.logs and s.group not in pending and is_wanted(s)]
-        named = named_by_pending_writes(context.active, snapshot)
-        excluded = frozenset(s.group for s in with_logs) if named is None else named
+        excluded = _in_the_way(context, snapshot, with_logs, action)
         # Before anything is said of their logs: a write that has published its log and not yet its commit is waited for too.
         busy = any(s.group in excluded for s in with_logs)
         if busy and not take_what_is_free:
@@ -79,20 +78,48 @@ def _listed(snapshot: Snapshot) -> FileSystemView:
     return snapshot.view
 
 
+def _in_the_way(
+    context: TableContext, snapshot: Snapshot, slices: Sequence[FileSlice], action: Action
+) -> frozenset[FileGroupId]:
+    """File groups that pending writes name.
+
+    A non-blocking write need not stand in the way of a compaction: its log will lie on the new base file. But readers merge logs in
+    the order of their instants, so it does where a later instant was completed first: whose rows win must not change.
+    """
+    passes = action is Action.COMPACTION and snapshot.timeline.by_completion
+    every = frozenset(each.group for each in slices)
+    found: set[FileGroupId] = set()
+    for instant in snapshot.timeline.pending_writes:
+        inflight = context.active.read_inflight(instant) if instant.state is State.INFLIGHT else None
+        groups = _named_by(inflight)
+        named = every if groups is None else groups
+        if passes and (context.concurrency.non_blocking or (inflight is not None and NON_BLOCKING in inflight.extra)):
+            late = {each.group for each in slices if any(log.base_instant > instant.time for log in each.logs)}
+            named &= late
+        found |= named
+    return frozenset(found)
+
+
 def named_by_pending_writes(active: ActiveTimeline, snapshot: Snapshot) -> frozenset[FileGroupId] | None:
     """File groups that pending writes name; None when one of them may touch any."""
-    groups: set[FileGroupId] = set()
+    groups: frozenset[FileGroupId] = frozenset()
     for instant in snapshot.timeline.pending_writes:
-        named = active.read_inflight(instant) if instant.state is State.INFLIGHT else None
-        if named is not None and NEW_GROUPS_ONLY in named.extra:
-            continue
-        if named is None or not named.write_stats:
+        named = _named_by(active.read_inflight(instant) if instant.state is State.INFLIGHT else None)
+        if named is None:
             return None
-        for stat in named.stats():
-            if not stat.file_id:
-                return None  # Hudi's profile of inserts: the files are chosen later, without our lock
-            groups.add(FileGroupId(stat.partition_path, stat.file_id))
-    return frozenset(groups)
+        groups |= named
+    return groups
+
+
+def _named_by(inflight: CommitMetadata | None) -> frozenset[FileGroupId] | None:
+    """None: it may touch any file group."""
+    if inflight is not None and NEW_GROUPS_ONLY in inflight.extra:
+        return frozenset()
+    if inflight is None or not inflight.write_stats:
+        return None
+    if not all(stat.file_id for stat in inflight.stats()):
+        return None  # Hudi's profile of inserts: the files are chosen later, without our lock
+    return frozenset(FileGroupId(stat.partition_path, stat.file_id) for stat in inflight.stats())
 
 
 def is_explained(context: TableContext, file_slice: FileSlice, timeline: Timeline) -> bool:

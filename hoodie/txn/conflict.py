@@ -32,6 +32,10 @@ class Footing:
     """Those of the groups that it only adds logs to, with nothing in them of what is stored -> the lowest version of these logs."""
     heeds_deletes: bool = False
     """What it adds to logs may bring a row back that a log before it deletes."""
+    non_blocking: bool = False
+    """It only appends, and so do others in the same manner: it rests on nothing that a log or a compaction changes."""
+    starts: frozenset[FileGroupId] = frozenset()
+    """File groups that it begins with a log, as others may."""
     heeds_others: bool = True
     """What others write to the groups matters. If not, the slices must be the same, and no more."""
 
@@ -110,7 +114,9 @@ def find_conflict(
             nothing can be mended.
     """
     first = None
-    for conflict in _conflicts(instant, footing, current, others if footing.heeds_others else ()):
+    heeded = others if footing.heeds_others else ()
+    found = _of_non_blocking if footing.non_blocking else _conflicts
+    for conflict in found(instant, footing, current, heeded):
         if logs_move:
             conflict = conflict._replace(mends=False)
         if not conflict.mends:
@@ -157,6 +163,28 @@ def _conflicts(
             emptied = next((p for p in metadata.replaced_file_ids if _among(p, footing.absent_in)), None)
             if emptied is not None:
                 yield Conflict(f"{other} overwrote partition {emptied!r}", mends=False)
+
+
+def _of_non_blocking(
+    instant: InstantTime,
+    footing: Footing,
+    current: Mapping[FileGroupId, FileSlice | None],
+    others: Iterable[tuple[Instant, CommitMetadata]],
+) -> Iterator[Conflict]:
+    """A file group that is gone takes the logs with it, and a bucket must not begin in two file groups."""
+    for group, now in current.items():
+        if now is None:
+            reason = f"file group {group.file_id} in partition {group.partition_path!r} was replaced by another write"
+            yield Conflict(reason, mends=False)
+    for other, metadata in others:
+        for path, file_ids in metadata.replaced_file_ids.items():
+            gone = [each for each in file_ids if FileGroupId(path, each) in footing.starts]
+            if gone or _among(path, footing.absent_in):
+                yield Conflict(f"{other} replaced file groups of partition {path!r}", mends=False)
+        begun = [stat for stat in metadata.stats() if stat.log_version is None and stat.num_inserts]
+        for stat in () if _only_moves(metadata) else begun:
+            if _among(stat.partition_path, footing.absent_in):
+                yield Conflict(f"{other} inserted into partition {stat.partition_path!r} too", mends=False)
 
 
 def _only_moves(metadata: CommitMetadata) -> bool:

@@ -53,13 +53,16 @@ def life_of(instant_time: str, context: TableContext) -> Life:
     return Life.FOREIGN_ALIVE if is_fresh else Life.DEAD
 
 
-def writers_beside(timeline: Timeline, context: TableContext) -> dict[Instant, CommitMetadata]:
+def writers_beside(
+    timeline: Timeline, context: TableContext, *, beside_strangers: bool = False
+) -> dict[Instant, CommitMetadata]:
     """The pending writes of living writers, with what these announced. Ask under the lock.
 
     No instant is taken after that of one that our lock does not exclude. One of ours may have been told of another lock.
     Apache Hudi reads the timeline some time after it has taken its instant. A commit in between is no conflict to it: it
     builds on our file, and names its own by its older instant. On tables of version 6 the file with the newer name
-    counts, and the rows of the other commit would be gone.
+    counts, and the rows of the other commit would be gone. `beside_strangers`: where completion decides, and all append, they may
+    be there.
 
     Raises:
         CommitConflictError: there is such a writer.
@@ -67,11 +70,11 @@ def writers_beside(timeline: Timeline, context: TableContext) -> dict[Instant, C
     alive = []
     for instant in timeline.pending_writes:
         match life_of(instant.time, context):
-            case Life.FOREIGN_ALIVE:
+            case Life.FOREIGN_ALIVE if not beside_strangers:
                 raise CommitConflictError(written_by_others(instant, table=context.storage.uri))
             case Life.ALIVE:
                 alive.append(instant)
-            case Life.DEAD:
+            case Life.DEAD | Life.FOREIGN_ALIVE:
                 continue
     kind = context.coordination.kind
     found = context.storage.each(context.active.read_inflight, alive)

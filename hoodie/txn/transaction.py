@@ -96,12 +96,15 @@ class Transaction:
     """As `Publisher.clear` takes them."""
     history: ColumnHistory | None = None
     """Where columns were renamed, dropped or moved before it."""
+    non_blocking: bool = False
+    """It waits for nobody, and works beside writers of other programs."""
     writer: Mapping[str, str] = field(default_factory=dict)
     """The entry of its metadata that says who writes it."""
 
     def __post_init__(self) -> None:
         self.writer = format_writer(self.context.coordination.kind)
-        self._patience = Patience(self.context.lock_timeout_s if self.context.concurrency.takes_turns else 0.0)
+        takes_turns = self.context.concurrency.takes_turns and not self.non_blocking
+        self._patience = Patience(self.context.lock_timeout_s if takes_turns else 0.0)
 
     def __enter__(self) -> Self:
         return self
@@ -140,12 +143,13 @@ class Transaction:
         *,
         requested: bytes = b"",
         seen: FileSystemView | None = None,
+        non_blocking: bool = False,
     ) -> tuple[Transaction, P]:
         """Plan on the newest snapshot and make the instant known, in one critical section.
 
         `plan` runs under the lock: it must be quick and do no IO but listings. `describe` gives the content of the
         inflight file: the file groups that the plan touches. `requested`: that of the requested file. `seen`: a view that
-        still holds if the timeline is the same.
+        still holds if the timeline is the same. `non_blocking`: as the field says.
         """
         wait_at_gate(context)
         transaction: Transaction | None = None
@@ -159,7 +163,7 @@ class Transaction:
                 before_plan(context, now.raw)
                 refuse_lost_types(context.active, snapshot.timeline, now.raw, table=context.storage.uri)
                 refuse_amid_restore(context, snapshot.timeline)
-                ahead = _ahead_of(context, snapshot.timeline)
+                ahead = _ahead_of(context, snapshot.timeline, beside_strangers=non_blocking)
                 planned = plan(snapshot, ahead)
                 time = context.clock.allot(snapshot.timeline.latest_time)
                 transaction = cls(
@@ -172,6 +176,7 @@ class Transaction:
                     announced=describe(planned),
                     ahead=ahead,
                     history=snapshot.history,
+                    non_blocking=non_blocking,
                 )
                 together(context.storage, transaction.heartbeat.hold, partial(context.publisher.begin, time))
                 request = partial(context.active.create, Instant(time, action, State.REQUESTED), requested)
@@ -354,7 +359,7 @@ class Transaction:
         between would be inserted by it, too, into another file group.
         """
         later = [i for i in timeline.pending_writes if i.time > self.instant]
-        for instant in () if self.claimed else later:
+        for instant in () if self.claimed or self.non_blocking else later:
             if life_of(instant.time, self.context) is Life.FOREIGN_ALIVE:
                 raise StrangerAtWorkError(self._conflict(f"instant {instant} is being written by another program"))
 
@@ -575,8 +580,8 @@ class Transaction:
         )
 
 
-def _ahead_of(context: TableContext, timeline: Timeline) -> Ahead:
-    writes = writers_beside(timeline, context)
+def _ahead_of(context: TableContext, timeline: Timeline, *, beside_strangers: bool) -> Ahead:
+    writes = writers_beside(timeline, context, beside_strangers=beside_strangers)
     if not writes:
         return Ahead({})
     first = min(instant.time for instant in writes)

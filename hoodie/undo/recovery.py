@@ -18,7 +18,6 @@ from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime, is_instant_time
 from hoodie.model.names import COMPLETES_AS, HEARTBEATS, MARKERS, PRIVATE, STAGING, heartbeat_path, join
 from hoodie.options.fits import check_version
-from hoodie.options.values import FailedWritesPolicy
 from hoodie.storage.base import CopyingStorage, FileInfo, Storage
 from hoodie.storage.many import together
 from hoodie.storage.paths import SCRATCH_FOLDER
@@ -74,8 +73,7 @@ def recover_before_write(context: TableContext, owners: PlanOwners) -> Snapshot 
 
     What is begun is finished in any case: a restore, a rollback, and what dead runners of services have claimed.
     """
-    eager = context.concurrency.failed_writes is FailedWritesPolicy.EAGER
-    return _rollback_failed(context, owners, dead_writes=eager)[1]
+    return _rollback_failed(context, owners, dead_writes=not context.concurrency.leaves_dead_writes)[1]
 
 
 def rollback_failed(context: TableContext, owners: PlanOwners) -> list[str]:
@@ -106,9 +104,9 @@ def _rollback_failed(
                 dead.append(instant)
             case Life.DEAD:
                 continue
-            case Life.FOREIGN_ALIVE:
+            case Life.FOREIGN_ALIVE if not context.concurrency.non_blocking:
                 raise CommitConflictError(written_by_others(instant, table=context.storage.uri))
-            case Life.ALIVE:
+            case Life.ALIVE | Life.FOREIGN_ALIVE:
                 continue
     unfinished = timeline.pending(Action.ROLLBACK)
     for rollback in unfinished:

@@ -30,11 +30,12 @@ from hoodie.model.files import FileGroupId, FileSlice, LogFile
 from hoodie.model.index_results import format_ways
 from hoodie.model.instant import InstantTime
 from hoodie.model.nested import column_paths
-from hoodie.model.payloads import CommitMetadata, WriteStat
+from hoodie.model.payloads import NON_BLOCKING, CommitMetadata, WriteStat
 from hoodie.model.plans import AppendTask, WriteContext, WriteResult
 from hoodie.model.results import CommitResult
 from hoodie.model.streams import format_batch
 from hoodie.options.clustering import ClusteringOptions
+from hoodie.options.fits import check_non_blocking
 from hoodie.options.option import option_name
 from hoodie.options.values import LogBlockFormat
 from hoodie.options.write import WriteOptions
@@ -106,6 +107,8 @@ class Attempt:
         snapshot: Snapshot,
         known: Located | None = None,
     ) -> None:
+        if context.concurrency.non_blocking:
+            check_non_blocking(context.config, batch.operation)
         self._context = context
         self._batch = batch
         self._snapshot = snapshot
@@ -164,9 +167,10 @@ class Attempt:
             self._context,
             Action.REPLACECOMMIT if self._replaces else action_of(self._context.config.table_type),
             partial(self._plan_on, located),
-            lambda planned: _described(planned, self._batch.operation),
+            lambda planned: _described(planned, self._batch.operation, non_blocking=self._is_non_blocking),
             requested=encode_replace_plan(self._batch.operation) if self._replaces else b"",
             seen=self._snapshot.view,
+            non_blocking=self._is_non_blocking,
         )
 
     def foresee(self) -> WritePlan:
@@ -345,7 +349,19 @@ class Attempt:
                 appended[group] = min(version, appended.get(group, version))
         # Where keys are unique in the whole table a delete may mean that another write has moved the row.
         heeds_deletes = self._heeds_deletes or self._placement.is_global
-        return Footing(plan.based_on, plan.absent_in, appended, heeds_deletes)
+        only_appends = self._is_non_blocking and all(isinstance(task, AppendTask) for task in plan.tasks)
+        return Footing(
+            plan.based_on, plan.absent_in, appended, heeds_deletes, non_blocking=only_appends, starts=plan.starts
+        )
+
+    @property
+    def _is_non_blocking(self) -> bool:
+        """Whether it only appends what came with the batch, beside others that do so: neither has to know of the other."""
+        return self._starts_logs and self._logs_stand_alone
+
+    @property
+    def _starts_logs(self) -> bool:
+        return self._context.concurrency.non_blocking and not self._replaces
 
     @property
     def _logs_stand_alone(self) -> bool:
@@ -454,6 +470,8 @@ class Attempt:
             deletes=_logs_with_deletes(now, slices) if self._heeds_deletes else {},
             packs=self._rules.packs,
             table=self._context.storage.uri,
+            starts_logs=self._starts_logs,
+            replaced=now.view.committed.replaced.keys() if self._starts_logs else frozenset(),
         )
 
 
@@ -562,18 +580,20 @@ def _require_same_rows(context: TableContext, found_on: Timeline, now: Snapshot,
         )
 
 
-def _described(plan: WritePlan, operation: WriteOperation) -> CommitMetadata:
+def _described(plan: WritePlan, operation: WriteOperation, *, non_blocking: bool = False) -> CommitMetadata:
     """Content of the inflight file: the file groups that the write names, as Hudi's workload profile does."""
     stats: dict[str, list[WriteStat]] = {}
     for task in plan.tasks:
+        group = FileGroupId(task.partition_path, task.file_id)
+        is_new, count = group in plan.starts, sum(m.count for m in task.updates)
         stats.setdefault(task.partition_path, []).append(
             WriteStat(
                 file_id=task.file_id,
                 partition_path=task.partition_path,
                 path="",
-                prev_commit=plan.based_on.get(FileGroupId(task.partition_path, task.file_id)),
-                num_updates=sum(m.count for m in task.updates),
-                num_inserts=task.inserts.rows if task.inserts else 0,
+                prev_commit=plan.based_on.get(group),
+                num_updates=0 if is_new else count,
+                num_inserts=(count if is_new else 0) + (task.inserts.rows if task.inserts else 0),
                 log_version=task.log_version if isinstance(task, AppendTask) else None,
             )
         )
@@ -582,4 +602,8 @@ def _described(plan: WritePlan, operation: WriteOperation) -> CommitMetadata:
             WriteStat(file_id, partition_path, path="", prev_commit=plan.based_on[FileGroupId(partition_path, file_id)])
             for file_id in file_ids
         )
-    return CommitMetadata(operation=operation, write_stats={p: tuple(found) for p, found in stats.items()})
+    return CommitMetadata(
+        operation=operation,
+        write_stats={p: tuple(found) for p, found in stats.items()},
+        extra={NON_BLOCKING: "true"} if non_blocking else {},
+    )

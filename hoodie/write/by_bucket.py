@@ -2,7 +2,7 @@
 
 It must not be: on merge-on-read tables keys stand in logs only. The first rows of a bucket make its base file. Later ones go to the
 log of its file group on merge-on-read tables, new keys too, and are merged into a new base file on copy-on-write ones: what Apache
-Hudi does (observed, integration/test_bucket_with_hudi.py).
+Hudi does (observed, integration/test_bucket_with_hudi.py). Of a non-blocking writer the first rows go to a log, too.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain, count
 from typing import ClassVar
 
-from hoodie.hashes.of_buckets import bucket_file_id
+from hoodie.hashes.of_buckets import bucket_file_id, bucket_of_file_id, shared_bucket_file_id
 from hoodie.index.bloom import pieces_by_partition
 from hoodie.index.bucket import plan_buckets, run_buckets, slices_by_bucket
 from hoodie.model.buckets import BucketLayout, BucketRows
@@ -132,13 +133,16 @@ def plan_bucket_write(
         rows.setdefault((each.partition_path, each.bucket), []).append(each.rows)
     tasks: list[WriteTask] = []
     based_on: dict[FileGroupId, InstantTime] = {}
-    absent = set()
+    absent, starts = set(), set()
     for (partition_path, bucket), matches in sorted(rows.items()):
         file_slice = stored.get((partition_path, bucket))
         if file_slice is None:
             absent.add(partition_path)
             if not inserts:
                 continue
+            if target.starts_logs:
+                file_slice = _slice_to_start(partition_path, bucket, target)
+                starts.add(file_slice.group)
         common = RowsTask(
             number=len(tasks),
             partition_path=partition_path,
@@ -149,8 +153,22 @@ def plan_bucket_write(
         if file_slice is None:
             tasks.append(CreateTask(**vars(common)))
             continue
-        based_on[file_slice.group] = file_slice.base_instant
+        if file_slice.group not in starts:
+            based_on[file_slice.group] = file_slice.base_instant
         merge = target.table_type is TableType.COPY_ON_WRITE
         tasks += [merge_of(common, file_slice)] if merge else append_of(common, file_slice, target)
     # Two writers that start file groups in one partition at once may start the same bucket: one of them has to go again.
-    return WritePlan(tuple(tasks), based_on, frozenset(absent))
+    return WritePlan(tuple(tasks), based_on, frozenset(absent), starts=frozenset(starts))
+
+
+def _slice_to_start(partition_path: str, bucket: int, target: Target) -> FileSlice:
+    """The file slice that a bucket begins with where it begins with a log, and others may begin it, too.
+
+    All of them must name the same file group. That of a pending write is taken, for it may have been named on another timeline: a
+    commit that replaced file groups may have been archived since.
+    """
+    pending = (group for group in target.log_versions if group.partition_path == partition_path)
+    begun = (group for group in pending if bucket_of_file_id(group.file_id) == bucket)
+    new = (FileGroupId(partition_path, shared_bucket_file_id(bucket, nth)) for nth in count())
+    group = next(group for group in chain(begun, new) if group not in target.replaced)
+    return FileSlice(group, InstantTime(), None, ())

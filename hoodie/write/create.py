@@ -15,6 +15,8 @@ from hoodie.index.bucket_rules import keep_rules
 from hoodie.keygen.generator import key_generator
 from hoodie.model.commands import hoodie_command
 from hoodie.model.names import PROPERTIES, name_of
+from hoodie.options.concurrency import CONCURRENCY, ConcurrencyOptions
+from hoodie.options.fits import check_non_blocking
 from hoodie.options.table import DROP_COLUMNS, parse_table_config, table_properties
 from hoodie.options.table_options import TableOptions
 from hoodie.storage.base import Storage
@@ -26,8 +28,16 @@ from hoodie.write.schema import require_types, storable
 log = logging.getLogger("hoodie")
 
 
-def create_at(storage: Storage, table_options: TableOptions, *, schema: pa.Schema | None = None) -> None:
+def create_at(
+    storage: Storage,
+    table_options: TableOptions,
+    *,
+    schema: pa.Schema | None = None,
+    concurrency: ConcurrencyOptions = CONCURRENCY,
+) -> None:
     """Make `hoodie.properties`, whole and never over another one: of several creators one wins.
+
+    `concurrency`: how its first writer means to work.
 
     Raises:
         UnsupportedTableError: a table of another format is there, or any table above it.
@@ -62,6 +72,8 @@ def create_at(storage: Storage, table_options: TableOptions, *, schema: pa.Schem
             *(storage.uri, DROP_COLUMNS),
         )
     config = parse_table_config(properties, uri=storage.uri)
+    if concurrency.non_blocking:
+        check_non_blocking(config)
     if config.layout.by_completion:
         storage.mkdirs(
             config.history_folder

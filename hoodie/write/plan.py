@@ -98,6 +98,8 @@ class WritePlan:
     """By partition path: ids of the file groups that the write replaces; in `based_on` too."""
     left: frozenset[FileGroupId] = frozenset()
     """As `Tagged` has it: what is written elsewhere depends on their rows."""
+    starts: frozenset[FileGroupId] = frozenset()
+    """File groups that begin with a log: other non-blocking writers may begin them, too."""
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,10 @@ class Target:
     """New rows may fill small files (not so for bulk_insert)."""
     table: str = ""
     """Where it lies, for errors."""
+    starts_logs: bool = False
+    """New buckets begin with a log, in a file group whose id all writers know beforehand: never with a base file."""
+    replaced: Collection[FileGroupId] = frozenset()
+    """File groups whose ids are spent."""
 
 
 def plan_write(tagged: Tagged, target: Target) -> WritePlan:

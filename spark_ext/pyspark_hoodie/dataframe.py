@@ -339,7 +339,7 @@ def _create(storage: Storage, request: WriteRequest, schema: pa.Schema) -> None:
         require_columns(names, fields or (), what=what, table=name, fix=fix, says="the option has")
     try:
         # An empty DataFrame commits nothing, and its columns are kept all the same.
-        create_at(storage, create_request, schema=nullable_columns(schema))
+        create_at(storage, create_request, schema=nullable_columns(schema), concurrency=request.write.concurrency)
     except TableExistsError:
         return
     if not create_request.record_key_fields:
