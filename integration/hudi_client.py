@@ -120,14 +120,19 @@ class HudiPeer:
         options: Mapping[str, str],
         *,
         mode: str = "append",
+        gate: Path | None = None,
     ) -> None:
-        """Write an Arrow table or a Parquet file with Hudi's write options (defaults: `hudi_peer.WRITE_DEFAULTS`)."""
+        """Write an Arrow table or a Parquet file with Hudi's write options (defaults: `hudi_peer.WRITE_DEFAULTS`).
+
+        `gate`: a file. While it is there Hudi has its instant, and no row.
+        """
         if isinstance(data, pa.Table):
             parquet = self._scratch / f"{uuid.uuid4().hex}.parquet"
             pq.write_table(data, parquet)
         else:
             parquet = Path(data)
-        self._ask("write", path=str(path), parquet=str(parquet), options=dict(options), mode=mode)
+        held = None if gate is None else str(gate)
+        self._ask("write", path=str(path), parquet=str(parquet), options=dict(options), mode=mode, gate=held)
 
     def stream(self, path: str | Path, folder: Path, checkpoint: Path, options: Mapping[str, str]) -> str:
         """Stream the Parquet files of a folder into a table by Hudi's sink, a batch each; gives the id of the query."""

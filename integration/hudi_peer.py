@@ -10,6 +10,8 @@ The first line out, `{"ok": {"spark": <version>}}`, says that the session is up.
 import json
 import os
 import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from pathlib import Path
 
@@ -65,6 +67,17 @@ def start_session(bundle_jar: str) -> SparkSession:
     for key, value in {**settings, **more}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def waiting_for(gate: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For `mapInArrow`: the same rows, once the file is gone."""
+
+    def held(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        while os.path.exists(gate):
+            time.sleep(0.05)
+        yield from batches
+
+    return held
 
 
 def save(frame: DataFrame, out: str) -> int:
@@ -134,9 +147,13 @@ class Peer:
     def _load(self, path: str, options: dict[str, str]) -> DataFrame:
         return self.spark.read.format("hudi").options(**{"hoodie.metadata.enable": "false", **options}).load(path)
 
-    def write(self, *, path: str, parquet: str, options: dict[str, str], mode: str) -> dict[str, object]:
-        """Write the rows of a Parquet file to the table at `path`."""
+    def write(
+        self, *, path: str, parquet: str, options: dict[str, str], mode: str, gate: str | None
+    ) -> dict[str, object]:
+        """Write the rows of a Parquet file to the table at `path`; they come when there is no file `gate`."""
         frame = self.spark.read.parquet(parquet)
+        if gate is not None:
+            frame = frame.mapInArrow(waiting_for(gate), frame.schema)
         frame.write.format("hudi").options(**{**WRITE_DEFAULTS, **options}).mode(mode).save(path)
         return {}
 
