@@ -39,6 +39,8 @@ DELTA_JARS := $(JARS)/delta/.stamp
 HDFS_JARS := $(JARS)/hdfs/.stamp
 # Delta Lake and Apache Iceberg for Hudi's Spark, which read what we publish.
 LAKE_JARS := $(JARS)/lakes/.stamp
+# A broker of Kafka.
+KAFKA_JARS := $(JARS)/kafka/.stamp
 # HBase, which judges our HFiles.
 HBASE_JARS := $(JARS)/hbase/.stamp
 # HBase with its Thrift server, which has the keys of tables.
@@ -55,7 +57,7 @@ FAKE_GCS := build/bin/fake-gcs-server
 FAKE_GCS_VERSION := 1.56.1
 BENCH_PEERS := $(PEER_STAMP) $(BENCH_SPARK)/.stamp $(BENCH_EMBEDDED)/.stamp $(BUNDLE_JAR) $(ICEBERG_JAR) $(DELTA_JARS)
 JUDGES := HOODIE_PEER_PYTHON=$(PEER)/bin/python HOODIE_BUNDLE_JAR=$(BUNDLE_JAR) HOODIE_HBASE_JARS=$(JARS)/hbase
-SERVERS := HOODIE_VERSITYGW=$(VERSITYGW) HOODIE_HDFS_JARS=$(JARS)/hdfs HOODIE_HBASE_SERVER_JARS=$(JARS)/hbase-server HOODIE_AZURITE=$(AZURITE) HOODIE_GCS=$(FAKE_GCS)
+SERVERS := HOODIE_VERSITYGW=$(VERSITYGW) HOODIE_HDFS_JARS=$(JARS)/hdfs HOODIE_KAFKA_JARS=$(JARS)/kafka HOODIE_HBASE_SERVER_JARS=$(JARS)/hbase-server HOODIE_AZURITE=$(AZURITE) HOODIE_GCS=$(FAKE_GCS)
 
 # Spark and the tests start hundreds of Python processes. Each would compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -75,7 +77,7 @@ test: $(STAMP) ## unit, contract and Spark tests, those marked `long` left out
 	$(VENV)/bin/python -m pytest tests/spark -m 'spark and not long' -n 2 --dist loadfile
 
 # All that `make integration` installs: beside something else, as that is mostly waiting.
-environments: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(LAKE_JARS) $(HBASE_JARS) $(HBASE_SERVER_JARS) $(HDFS_JARS) $(VERSITYGW) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp)
+environments: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(LAKE_JARS) $(HBASE_JARS) $(HBASE_SERVER_JARS) $(HDFS_JARS) $(KAFKA_JARS) $(VERSITYGW) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp)
 
 integration: environments ## the long tests; compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
 	$(MAKE) --jobs=3 compare alone servers
@@ -179,6 +181,10 @@ $(LAKE_JARS): integration/lake-jars.xml
 	touch $@
 
 $(HDFS_JARS): integration/hdfs-jars.xml
+	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(@D))
+	touch $@
+
+$(KAFKA_JARS): integration/kafka-jars.xml
 	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(@D))
 	touch $@
 

@@ -13,25 +13,27 @@ from hoodie.cli.arguments import Commands, add_options, assignment, duration, ta
 from hoodie.cli.report import harmless_json
 from hoodie.errors import harmless
 from hoodie.ingestion.ingest import OPERATIONS, ingest
-from hoodie.ingestion.sources import SOURCES
+from hoodie.ingestion.sources import KINDS
 from hoodie.model.ingest_results import IngestRound
 
 DONE = 0
 
 
 def register(to: Commands) -> None:
-    text = "write what is new in a folder of files, another table or a database, into a table; each row once"
+    text = "write what is new in a folder of files, another table, a database or a topic of Kafka, into a table; each row once"
     added = to.add_parser("ingest", help=text, description=text)
     added.add_argument(
         "source",
         metavar="SOURCE",
         type=table_path,
-        help="a folder of files, or another table's, or the address of a database",
+        help="a folder of files, or another table's, or the address of a database or a topic",
     )
     added.add_argument(
         "path", metavar="PATH", type=table_path, help="the table; with --key it is made if it does not exist"
     )
-    added.add_argument("--format", choices=list(SOURCES), help="of the files (default: by their names)")
+    added.add_argument(
+        "--format", choices=KINDS, help="of the files (default: by their names), or of the values of a topic (json)"
+    )
     added.add_argument("--name", default="ingest", help="of the source, if the table has several")
     added.add_argument("--sql", metavar="QUERY", help="a query over `source`, whose rows are written instead")
     added.add_argument("--operation", default="upsert", choices=[each.value.lower() for each in OPERATIONS])
@@ -40,7 +42,9 @@ def register(to: Commands) -> None:
     added.add_argument("--type", choices=["COPY_ON_WRITE", "MERGE_ON_READ"], help="of a table that is made")
     added.add_argument("--max-files", metavar="N", type=int, help="files that a round takes at most")
     added.add_argument("--max-bytes", metavar="N", type=int, help="bytes that a round takes at most")
-    added.add_argument("--max-rows", metavar="N", type=int, help="rows of a database that a round takes at most")
+    added.add_argument(
+        "--max-rows", metavar="N", type=int, help="rows of a database or records of a topic that a round takes at most"
+    )
     added.add_argument("--strict", action="store_true", help="a record that cannot be a row is an error")
     added.add_argument("--continuous", action="store_true", help="look again and again, until the process is stopped")
     added.add_argument(
@@ -54,7 +58,7 @@ def register(to: Commands) -> None:
         type=assignment,
         action="append",
         default=[],
-        help="how to reach the storage of the source; of a database also table, query and column",
+        help="how to reach the storage of the source; of a database table, query and column, of a topic its consumer's properties",
     )
     add_options(added)
     added.set_defaults(alone=run)

@@ -35,12 +35,12 @@ Decode = Callable[[str, bytes, pa.Schema | None], Decoded]
 def decode_json(name: str, content: bytes, known: pa.Schema | None) -> Decoded:
     """Lines of JSON objects. Columns that are not known get the types of their values; a text stays a text."""
     bad: list[BadRecord] = []
-    types = _inferred(content, known)
+    types = inferred_types(content, known)
     tables = list(_json_rows(name, content, types, known, bad))
     return Decoded(_together(tables), tuple(bad))
 
 
-def _inferred(content: bytes, known: pa.Schema | None) -> pa.Schema | None:
+def inferred_types(content: bytes, known: pa.Schema | None) -> pa.Schema | None:
     """The known columns, and those that are found. Where types of a column do not meet, that of the most lines counts."""
     types = None if known is None else pa.schema([pa.field(each.name, _json_type(each.type)) for each in known])
     for _, found in sorted(_schemas(content, types), key=lambda part: -part[0]):
@@ -51,7 +51,7 @@ def _inferred(content: bytes, known: pa.Schema | None) -> pa.Schema | None:
 def _schemas(content: bytes, types: pa.Schema | None) -> Iterator[tuple[int, pa.Schema]]:
     """How many lines have which columns: of the whole, or of the parts of it that can be read."""
     try:
-        rows = _read_json(content, types)
+        rows = read_json(content, types)
         yield rows.num_rows, pa.schema([pa.field(each.name, _as_text(each.type)) for each in rows.schema])
     except pa.ArrowInvalid:
         for part in _halves(content):
@@ -75,11 +75,11 @@ def _json_rows(
     if not content.strip():
         return
     try:
-        yield _with_types(_read_json(content, types), known)
+        yield with_types(read_json(content, types), known)
     except pa.ArrowInvalid as exc:
         parts = _halves(content)
         if not parts:
-            bad.append(BadRecord(name, str(exc).partition(" in row ")[0], _shown(content.strip())))
+            bad.append(BadRecord(name, str(exc).partition(" in row ")[0], shown(content.strip())))
         for part in parts:
             yield from _json_rows(name, part, types, known, bad)
 
@@ -91,7 +91,7 @@ def _halves(content: bytes) -> list[bytes]:
     return [b"".join(lines[:middle]), b"".join(lines[middle:])] if middle else []
 
 
-def _read_json(content: bytes, types: pa.Schema | None) -> pa.Table:
+def read_json(content: bytes, types: pa.Schema | None) -> pa.Table:
     # One block: types are inferred of all rows, and not of the first megabyte.
     size = min(max(len(content) + 1, _SMALLEST_BLOCK), _LONGEST_BLOCK)
     return pyarrow.json.read_json(
@@ -119,7 +119,7 @@ def _as_text(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _with_types(rows: pa.Table, known: pa.Schema | None) -> pa.Table:
+def with_types(rows: pa.Table, known: pa.Schema | None) -> pa.Table:
     """Columns by their known types. Raises ArrowInvalid: a value does not fit."""
     for number, field in enumerate(rows.schema):
         position = -1 if known is None else known.get_field_index(field.name)
@@ -139,15 +139,15 @@ def decode_csv(name: str, content: bytes, known: pa.Schema | None) -> Decoded:
     except pa.ArrowInvalid:
         bad.clear()
     rows = _read_csv(name, content, dict.fromkeys(types, pa.string()), bad)
-    fits = _fitting(rows, types)
+    fits = fitting(rows, types)
     for row in rows.filter(pc.invert(fits)).to_pylist():  # the bad ones only
-        bad.append(BadRecord(name, "a value is not of its column's type", _shown(row)))
-    return Decoded(_with_types(rows.filter(fits), known), tuple(bad))
+        bad.append(BadRecord(name, "a value is not of its column's type", shown(row)))
+    return Decoded(with_types(rows.filter(fits), known), tuple(bad))
 
 
 def _read_csv(name: str, content: bytes, types: Mapping[str, pa.DataType], bad: list[BadRecord]) -> pa.Table:
     def skip(row: Any) -> Literal["skip"]:
-        bad.append(BadRecord(name, f"{row.actual_columns} fields, not {row.expected_columns}", _shown(row.text)))
+        bad.append(BadRecord(name, f"{row.actual_columns} fields, not {row.expected_columns}", shown(row.text)))
         return "skip"
 
     return pyarrow.csv.read_csv(
@@ -160,7 +160,7 @@ def _read_csv(name: str, content: bytes, types: Mapping[str, pa.DataType], bad: 
     )
 
 
-def _fitting(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.ChunkedArray | pa.Array:
+def fitting(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.ChunkedArray | pa.Array:
     """Which rows have in each column a value of its type."""
     fits = pa.array([True] * rows.num_rows, pa.bool_())
     for name, kind in types.items():
@@ -203,7 +203,7 @@ def _all_bad(name: str, error: Exception) -> Decoded:
     return Decoded(pa.table({}), (BadRecord(name, f"the file cannot be read: {error}", ""),))
 
 
-def _shown(content: object) -> str:
+def shown(content: object) -> str:
     text = content.decode(errors="replace") if isinstance(content, bytes) else str(content)
     return text.rstrip("\r\n")[:_LONGEST_CONTENT]
 

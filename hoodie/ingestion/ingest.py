@@ -59,22 +59,23 @@ def ingest(
     there, and each row is in the table once. docs/INGEST.md says more.
 
     Args:
-        source: a folder, another table, or the address of a database, such as `postgresql://host/shop`.
+        source: a folder, another table, or the address of a database, such as `postgresql://host/shop`, or of a topic, `kafka://host:port/topic`.
         target: the table. It is created where it does not exist, if `record_key` is given.
         format: json (a line an object), csv, parquet, avro, hudi for a table, or database; None: by the address and the files' names.
+            Of a topic: json (None), avro or text.
         name: of the source, if a table has several.
         sql: a query over `source`, or `<SRC>`, whose rows are written instead; needs the extra `sql`.
         operation: "upsert", "insert", "bulk_insert" or "delete"; "insert_overwrite_table" of a source that gives all of its rows.
         record_key, partition_by, ordering, table_type, schema: of a table that is created, as `create_table` takes them.
         max_files, max_bytes: how much a round takes at most; it takes one file at least. What waits is taken by the next round.
-        max_rows: the same for a database with a column that grows; rows of one value stay together.
+        max_rows: the same for a topic, and for a database with a column that grows; rows of one value stay together.
         quarantine: keep records that cannot be rows apart, in the table's folder `.hoodie/.hoodie_py/quarantine`. False: they are an
             error.
         continuous: look again every `interval_s` seconds, until the process is stopped.
         dry_run: read one round, and write nothing.
         options: Hudi's write options.
         storage_options, source_options: how to reach the storage of the table, and that of the source. Of a database also what is
-            read: `table` or `query`, and `column`, whose values grow.
+            read: `table` or `query`, and `column`, whose values grow; of a topic, properties of its consumer.
         on_round: is told of each round.
 
     Returns:

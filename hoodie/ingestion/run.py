@@ -85,6 +85,8 @@ def run_round(table: HoodieTable, plan: Plan) -> IngestRound | None:
     if not plan.dry_run:
         done = replace(done, quarantine=_kept_apart(table, plan, progress, bad))
         done = replace(done, instant=_write(table, plan, progress, found, rows, len(bad)))
+        if found.committed is not None:
+            found.committed()
     return replace(done, seconds=time.monotonic() - started_s)
 
 

@@ -7,7 +7,7 @@ checkpoint is in the metadata of the commit that has the rows, so both are there
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -52,7 +52,7 @@ class Round:
     checkpoint: Checkpoint
     bad: Sequence[BadRecord] = ()
     pieces: int = 0
-    """Files, or commits."""
+    """Files, commits, or records of a topic."""
     bytes: int = 0
     waiting: int = 0
     """Pieces that the bounds left for later rounds."""
@@ -61,6 +61,8 @@ class Round:
     repeats: bool = False
     """Some of them may be in the table already: written as they are, they would be there twice."""
     notes: Mapping[str, str] = field(default_factory=dict)
+    committed: Callable[[], object] | None = None
+    """Is called when the commit of the round stands. It raises nothing: what fails there is a warning."""
 
 
 class Source(Protocol):

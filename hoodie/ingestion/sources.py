@@ -10,6 +10,8 @@ from hoodie.ingestion.database_connections import is_database
 from hoodie.ingestion.database_options import database_source
 from hoodie.ingestion.folders import FolderSource
 from hoodie.ingestion.formats import FORMATS
+from hoodie.ingestion.kafka import KafkaSource
+from hoodie.ingestion.kafka_settings import SCHEME, VALUES, parse_settings
 from hoodie.ingestion.source import Source
 from hoodie.ingestion.tables import TableSource
 from hoodie.storage.uri import open_storage
@@ -29,6 +31,8 @@ def _table(kind: str, address: str, reached_by: Mapping[str, str] | None) -> Sou
 
 SOURCES: Mapping[str, Make] = {**dict.fromkeys(FORMATS, _folder), "hudi": _table, "database": database_source}
 """By the word for the format."""
+KINDS = sorted({*SOURCES, *VALUES})
+"""All words for formats; those of a topic are its own."""
 
 
 def source_of(
@@ -45,6 +49,8 @@ def source_of(
         return given
     if kind is None and is_database(str(given)):
         kind = "database"
+    if str(given).startswith(f"{SCHEME}://"):
+        return KafkaSource(parse_settings(str(given), kind, reached_by))
     if kind is None:
         table = is_table(given, storage_options=reached_by)
         return _table("hudi", str(given), reached_by) if table else FolderSource(open_storage(given, reached_by))

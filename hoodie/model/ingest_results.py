@@ -18,10 +18,10 @@ class IngestRound:
     bad: int = 0
     """Records that could not be rows."""
     pieces: int = 0
-    """Files that were read, or ranges of another table."""
+    """Files that were read, ranges of another table, or records of a topic."""
     bytes: int = 0
     waiting: int = 0
-    """Files that were left for the next round."""
+    """Files, or records of a topic, that were left for the next round."""
     checkpoint: str = ""
     """Up to where the source is read by now."""
     instant: str | None = None
@@ -34,7 +34,7 @@ class IngestRound:
     def __str__(self) -> str:
         parts = [f"{format_count(self.rows, 'row')} of {format_count(self.pieces, 'piece')}"]
         parts += [f"{format_count(self.bad, 'bad record')} kept apart"] if self.bad else []
-        parts += [f"{format_count(self.waiting, 'file')} waiting"] if self.waiting else []
+        parts += [f"{format_count(self.waiting, 'piece')} waiting"] if self.waiting else []
         state = "not written (dry run)" if self.dry_run else f"instant {self.instant or 'of another process'}"
         return f"round {self.number}: {', '.join(parts)}; {state}; {self.seconds:.2f} s"
 

@@ -1,0 +1,79 @@
+"""Up to where topics are read, in the text of Apache Hudi's Kafka source: `topic,0:123,1:456`.
+
+It is about one topic. Several have their texts with semicolons between, which Apache Hudi refuses to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from hoodie.errors import OptionError
+from hoodie.model.results import format_count
+
+
+class Partition(NamedTuple):
+    topic: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"partition {self.number} of topic {self.topic}"
+
+
+Offsets = Mapping[Partition, int]
+"""The next one of each partition."""
+
+
+class Range(NamedTuple):
+    """What a broker has of a partition: from the first offset, up to before the second one."""
+
+    first: int
+    end: int
+
+
+def parse_offsets(text: str, *, topics: Sequence[str]) -> Offsets:
+    """Raises OptionError: it is not such a text, or is about another topic."""
+    found: dict[Partition, int] = {}
+    try:
+        for part in text.split(";"):
+            topic, *places = part.split(",")
+            for place in places:
+                number, offset = place.split(":")
+                found[Partition(topic, int(number))] = int(offset)
+    except ValueError:
+        found = {}
+    if not found:
+        raise OptionError(
+            f"the checkpoint {text!r} is not one of a topic (topic,0:123): another source has been written to this table under the "
+            "same name; give name="
+        )
+    others = sorted({each.topic for each in found} - set(topics))
+    if others:
+        raise OptionError(
+            f"the checkpoint is one of topic {', '.join(others)}, and {', '.join(topics)} is to be read: give each topic a name= of "
+            "its own"
+        )
+    return found
+
+
+def format_offsets(offsets: Offsets) -> str:
+    by_topic: dict[str, list[str]] = {}
+    for each in sorted(offsets):
+        by_topic.setdefault(each.topic, []).append(f"{each.number}:{offsets[each]}")
+    return ";".join(f"{topic},{','.join(places)}" for topic, places in by_topic.items())
+
+
+def lost(after: Offsets, there: Mapping[Partition, Range], made_anew: Sequence[str]) -> Mapping[Partition, str]:
+    """The partitions of which records are gone that were not read, with a sentence each."""
+    found = {}
+    for each, offset in after.items():
+        if each.topic in made_anew:
+            found[each] = f"topic {each.topic} was deleted and made anew since it was read up to offset {offset:,}"
+        elif each not in there:
+            found[each] = f"{each} is gone"
+        elif offset < there[each].first:
+            count = format_count(there[each].first - offset, "offset")
+            found[each] = f"{each} begins at {there[each].first:,} by now: {count} from {offset:,} on are gone"
+        elif offset > there[each].end:
+            found[each] = f"{each} ends at {there[each].end:,}, and was read up to {offset:,}: the topic was made anew"
+    return found
