@@ -36,6 +36,8 @@ def _text(column: Array) -> Array:
         return column.cast(pa.string())
     if types.is_floating(kind):
         text = column.cast(pa.string())
+        whole = pc.binary_join_element_wise(text, ".0", "")
+        text = pc.if_else(pc.match_substring_regex(text, "^-?[0-9]+$"), whole, text)
         return pc.if_else(pc.is_finite(column), text, pc.binary_join_element_wise('"', text, '"', ""))
     if types.is_decimal(kind):
         return _quoted(column.cast(pa.string()))

@@ -89,7 +89,9 @@ def _merge_mode(given: GivenOptions) -> MergeMode | None:
         return mode
     by_class = PAYLOADS[str(payload.value)].mode
     mode_option = given.find(MERGE_MODE) or given.find(MERGE_STRATEGY)
-    if mode_option is not None and mode is not by_class:
+    if mode is MergeMode.CUSTOM:  # which the class tells
+        mode = None if special_payload(str(payload.value)) else by_class
+    elif mode_option is not None and mode is not by_class:
         raise OptionError(
             f"options contradict each other about the merge mode: {payload.name}={payload.text!r} ({by_class}), "
             f"{mode_option.name}={mode_option.text!r} ({mode}); drop all but one"

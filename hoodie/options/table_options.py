@@ -83,7 +83,7 @@ TIMEBASED = (
 )
 MERGE_MODE = key(
     "hoodie.write.record.merge.mode",
-    choice({mode.value: mode for mode in MergeMode if mode is not MergeMode.CUSTOM}, known=[MergeMode.CUSTOM]),
+    choice({mode.value: mode for mode in MergeMode}),
     None,
     also=("hoodie.record.merge.mode",),
 )

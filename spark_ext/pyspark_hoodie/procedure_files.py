@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from itertools import chain
-from statistics import fmean, pstdev
+from statistics import fmean, stdev
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.errors import HoodieError, OptionError
-from hoodie.format.log_block import CorruptBlock, scan_blocks
+from hoodie.format.delete_codec import decode_deletes
+from hoodie.format.log_block import CorruptBlock, LogBlock, scan_blocks
+from hoodie.format.log_content import record_bounds
 from hoodie.metadata.table import MetadataTable
+from hoodie.model.enums import BlockKind
 from hoodie.model.files import FileSlice
 from hoodie.model.names import join, parse_base_file, parse_log_file
 from hoodie.view.context import TableContext
@@ -24,6 +28,7 @@ from pyspark_hoodie.table import HoodieTable
 
 
 def _partitions(table: HoodieTable, pattern: str) -> list[str]:
+    pattern = pattern.strip("/").removesuffix("/*") if pattern != "*" else pattern
     return [path for path in table.partitions() if not pattern or path == pattern or fnmatch(path, pattern)]
 
 
@@ -75,14 +80,14 @@ def show_file_status(table: HoodieTable, given: Given) -> Iterator[Row]:
     """Says whether a file is there, and which instant took it away."""
     name = join(given.text("partition"), given.text("file"))
     if table._context.storage.exists(name):
-        yield "EXIST", None, None, None, join(table.uri, name)
+        yield "exist", "", "", "active", join(table.uri, name)
         return
     for instant, said in cleans(table, given):
         each = said["partitionMetadata"].get(given.text("partition"))
         if each and any(path.endswith(given.text("file")) for path in each["successDeleteFiles"]):
-            yield "DELETED", instant.action, instant.time, "active", join(table.uri, name)
+            yield "deleted", instant.action, instant.time, "active", ""
             return
-    yield "UNKNOWN", None, None, None, None
+    yield "unknown", "", "", "", ""
 
 
 def show_logfile_metadata(table: HoodieTable, given: Given) -> Iterator[Row]:
@@ -97,7 +102,20 @@ def show_logfile_metadata(table: HoodieTable, given: Given) -> Iterator[Row]:
                 continue
             header = {key.name: text for key, text in block.header.items()}
             footer = {key.name: text for key, text in block.footer.items()}
-            yield header.get("INSTANT_TIME"), None, f"{block.kind.name}_BLOCK", str(header), str(footer)
+            head = header.get("INSTANT_TIME"), _records(block), f"{block.kind.name}_BLOCK"
+            yield *head, json.dumps(header), json.dumps(footer)
+
+
+def _records(block: LogBlock) -> int | None:
+    """How many records or keys it holds; None where its kind does not say."""
+    match block.kind:
+        case BlockKind.AVRO_DATA | BlockKind.CDC_DATA:
+            return len(record_bounds(block.content)[0])
+        case BlockKind.PARQUET_DATA:
+            return int(pq.read_metadata(pa.BufferReader(block.content)).num_rows)
+        case BlockKind.DELETE:
+            return decode_deletes(block.content, None).num_rows
+    return None
 
 
 def stats_file_sizes(table: HoodieTable, given: Given) -> Iterator[Row]:
@@ -110,14 +128,24 @@ def stats_file_sizes(table: HoodieTable, given: Given) -> Iterator[Row]:
     for time, found in [*sorted(sizes.items()), ("ALL", everything)]:
         ordered = sorted(found) or [0]
         low, middle, high = (_quantile(ordered, part) for part in (0.1, 0.5, 0.95))
-        yield time, ordered[0], low, middle, fmean(ordered), high, ordered[-1], len(found), pstdev(ordered)
+        yield (
+            time,
+            ordered[0],
+            low,
+            middle,
+            fmean(ordered),
+            high,
+            ordered[-1],
+            len(found),
+            stdev(ordered) if len(ordered) > 1 else 0.0,
+        )
 
 
 def _quantile(ordered: Sequence[int], part: float) -> float:
-    place = part * (len(ordered) - 1)
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+    """As the histograms of Apache Hudi have it."""
+    place = part * (len(ordered) + 1)
+    low, high = (ordered[min(max(int(place) + step, 0), len(ordered) - 1)] for step in (-1, 0))
+    return low + (place - int(place)) * (high - low)
 
 
 def stats_wa(table: HoodieTable, given: Given) -> Iterator[Row]:
@@ -235,9 +263,16 @@ def show_fs_path_detail(spark: Any, given: Given) -> Iterator[Row]:
         below = [info for info in found if not info.is_folder and (not folder or info.path.startswith(f"{folder}/"))]
         size = sum(info.size_bytes for info in below)
         paths = len({info.path.rpartition("/")[0] for info in below})
-        rows.append((paths, len(below), size, f"{size / 1024:.2f}KB", join(storage.uri, folder), size, -1, -1))
+        rows.append((paths, len(below), size, _readable(size), join(storage.uri, folder), size, -1, -1))
     yield from sorted(rows, key=lambda row: row[2], reverse=True) if given["sort"] else rows
 
+
+def _readable(size: int) -> str:
+    unit = next(each for each in ("GB", "MB", "KB", "B") if each == "B" or size >= _UNITS[each])
+    return f"{size / _UNITS[unit]:.2f}{unit}"
+
+
+_UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
 WITHOUT_TABLE: Mapping[str, Callable[[Any, Given], Iterable[Row]]] = {
     each.__name__: each for each in (show_invalid_parquet, show_fs_path_detail)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -204,7 +205,7 @@ def show_timeline(table: HoodieTable, given: Given) -> Iterator[Row]:
     there = {(i.time, COMPLETES_AS.get(i.action, i.action)) for i in table.timeline}
     for instant, info in active.state_files(there):
         key = instant.time, COMPLETES_AS.get(instant.action, instant.action)
-        times[key][instant.state] = f"{table._context.clock.wall(info.mtime_s):%m-%d %H:%M}"
+        times[key][instant.state] = f"{table._context.clock.wall(info.mtime_s):%m-%d %H:%M:%S}"
     older = [(i, "ARCHIVED") for i in table.archived_instants()] if given["showArchived"] else []
     everything = [*older, *((i, "ACTIVE") for i in table.timeline)]
     for instant, kind in sorted(everything, key=lambda each: each[0].time, reverse=True):
@@ -216,7 +217,7 @@ def show_timeline(table: HoodieTable, given: Given) -> Iterator[Row]:
             about = ", ".join(f"Rolled back {time}" for time, _ in active.read_undone(instant).undone)
         else:
             about = ", ".join(f"Rolled back by {time}" for time in undone.get(str(instant.time), ()))
-        yield instant.time, instant.action, instant.state.name, *moments, kind, about or "-"
+        yield instant.time, instant.action, instant.state.name, *moments, kind, about or None
 
 
 def show_savepoints(table: HoodieTable, given: Given) -> Iterator[Row]:
@@ -283,7 +284,7 @@ def show_clean_plans(table: HoodieTable, given: Given) -> Iterator[Row]:
             plan = table._context.active.read_clean_plan(instant.time)
             earliest = plan.earliest[0] if plan.earliest else None
             head = instant.time, instant.state.name, instant.action, earliest, plan.last_completed or None
-            extra = str(dict(plan.extra)) if plan.extra else None
+            extra = json.dumps(dict(plan.extra)) if plan.extra else None
             yield (*head, plan.policy, 2, len(plan.files), len(plan.emptied), extra)
 
 

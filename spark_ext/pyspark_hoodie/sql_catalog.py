@@ -23,6 +23,7 @@ from pyspark.sql.types import StructType
 
 from hoodie.errors import OptionError
 from hoodie.options.given import WRITES
+from hoodie.options.registry import GROUPS
 from hoodie.table import is_table
 from pyspark_hoodie import dataframe, hook
 from pyspark_hoodie.callbacks import Callback
@@ -149,7 +150,20 @@ def table_of(spark: Any, name: str) -> SparkTable:
 
 
 def _of_writes(properties: Mapping[str, str]) -> dict[str, str]:
-    return {key: text for key, text in properties.items() if key.lower() in WRITES}
+    """What was decided when the table was made is in the table, which an upgrade may have changed."""
+    return {key: text for key, text in properties.items() if key.lower() in WRITES and key.lower() not in _OF_TABLES}
+
+
+_OF_TABLES = {name.lower() for key in GROUPS["Table"] for name in key.names}
+
+
+def properties_of(spark: Any, name: str) -> dict[str, str]:
+    """What the catalog keeps for a table of ours; empty for every other one."""
+    if not is_classic(spark):
+        entry = entry_of(spark, Words(name).name("a table"))
+        return {} if entry is None else dict(entry.properties)
+    found = _entry(spark, name)
+    return {} if found is None else dict(_plain(spark._jvm.hoodie_spark.HoodieCatalog.facts(found))["properties"])
 
 
 def remove() -> None:

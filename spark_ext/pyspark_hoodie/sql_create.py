@@ -22,7 +22,7 @@ from hoodie.options.fits import check_against
 from hoodie.options.option import key_of
 from hoodie.options.parse import parse_write_options
 from hoodie.options.table import TableConfig, parse_table_config, table_properties
-from hoodie.options.table_options import TableOptions
+from hoodie.options.table_options import MERGE_MODE, MERGE_STRATEGY, PAYLOAD_CLASS, TableOptions
 from hoodie.storage.base import Storage
 from hoodie.table import HoodieTable, is_table
 from hoodie.write.create import create_at
@@ -37,6 +37,9 @@ _SHORT = {
     "primarykey": key_of(TableOptions, "record_key_fields").name,
     "precombinefield": key_of(TableOptions, "ordering_fields").name,
     "orderingfields": key_of(TableOptions, "ordering_fields").name,
+    "recordmergemode": MERGE_MODE.name,
+    "payloadclass": PAYLOAD_CLASS.name,
+    "recordmergestrategyid": MERGE_STRATEGY.name,
 }
 """Names of table properties in Apache Hudi's SQL -> options."""
 FIXED = frozenset(_SHORT)

@@ -20,9 +20,10 @@ from pyspark.sql import SparkSession
 from hoodie.errors import HoodieError, OptionError
 from hoodie.model.meta_fields import COMMIT_TIME
 from hoodie.model.names import name_of, parse_base_file
-from pyspark_hoodie import hook, sql_catalog, sql_connect, sql_statements
+from pyspark_hoodie import hook, sql_catalog, sql_connect, sql_definitions, sql_statements
 from pyspark_hoodie.frame_marks import is_classic
 from pyspark_hoodie.sql_create import creating
+from pyspark_hoodie.sql_words import instants_as_versions
 
 _NO_CODE = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _TABLE = re.compile(r"\s*(?:create|replace)\s(?:[\w\s]*\s)?table\s.*?\busing\s+`?([\w.]+)", re.IGNORECASE | re.DOTALL)
@@ -46,7 +47,7 @@ _OWN = re.compile(
 )
 """How statements begin that `sql_statements.py` may know."""
 _USING = re.compile(r"\busing\s+`?([\w.]+)", re.IGNORECASE)
-_LIKE = re.compile(r"\s*create\s+table\s+(?:if\s+not\s+exists\s+)?[\w.`]+\s+like\s+([\w.`]+)", re.IGNORECASE)
+_AS_OF_INSTANT = re.compile(r"\bas\s+of\s+['\"]?\d{14}", re.IGNORECASE)
 _CHANGES = re.compile(r"\bhudi_table_changes\s*\(", re.IGNORECASE)
 
 
@@ -152,19 +153,19 @@ def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
         has_catalog = sql_catalog.prepare(self, code)
         if not is_classic(self):
             return _on_connect(self, sqlQuery, partial(sql, self), args, kwargs)
+        if has_catalog and _AS_OF_INSTANT.search(sqlQuery):
+            sqlQuery = instants_as_versions(sqlQuery)
         refusal = refused(sqlQuery, has_catalog=has_catalog) or _changes_a_view(self, sqlQuery)
-        like = _LIKE.match(code)
-        if like and sql_catalog.provider_of(self, like[1]) is not None:
-            refusal = (
-                f"CREATE TABLE LIKE makes no table of format {hook.FORMAT!r}: CREATE TABLE … USING {hook.FORMAT} TBLPROPERTIES (…) "
-                f"AS SELECT * FROM {like[1]} WHERE false"
-            )
         if refusal is not None:
             raise OptionError(refusal)
         view = _VIEW.match(code)
         if view and hook.is_ours(view[1]):
             hook.tell_spark(self)
         try:
+            if has_catalog and sql_definitions.BEGIN.match(code):
+                answer = sql_definitions.answer(self, sqlQuery)
+                if answer is not None:
+                    return answer
             if has_catalog and _OWN.match(code):
                 answer = sql_statements.answer(self, sqlQuery, lambda text: sql(self, text, *args, **kwargs))
                 if answer is not None:
@@ -195,6 +196,8 @@ def _on_connect(spark: Any, query: str, sql: Callable[..., Any], args: tuple[Any
     if any(hook.is_ours(name) for name in _USING.findall(code)):
         hook.tell_spark(spark)
     found = sql_statements.answer(spark, query, spark.sql) if _OWN.match(code) else None
+    if found is None and sql_definitions.BEGIN.match(code):
+        found = sql_definitions.answer(spark, query)
     if found is None:
         found = sql_connect.answer(spark, query, run)
     if found is not None:

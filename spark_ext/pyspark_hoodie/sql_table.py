@@ -43,7 +43,10 @@ def moment_of(given: Any) -> str | None:
     """What AS OF names, as options have it. TIMESTAMP comes as microseconds since 1970."""
     if given is None or isinstance(given, str):
         return given
-    return datetime.fromtimestamp(int(given) / 1e6, UTC).isoformat()
+    try:
+        return datetime.fromtimestamp(int(given) / 1e6, UTC).isoformat()
+    except (ValueError, OverflowError) as error:
+        raise OptionError(f"AS OF names a moment {given} microseconds after 1970, which is none: {error}") from error
 
 
 class CatalogTable:
@@ -239,15 +242,20 @@ class CatalogTable:
 
     def _partitions(self) -> Any:
         found = self._spark._jvm.java.util.ArrayList()
-        for path in sorted(self._core.partitions()):
+        for path in self._paths():
             found.add(list(self._values_of(path)))
         return found
 
+    def _paths(self) -> list[str]:
+        """Of partitions that have files now; those that were dropped keep theirs until a clean."""
+        return sorted({each.group.partition_path for each in self._core.files()})
+
     def _drop_partition(self, values: tuple[str | None, ...]) -> bool:
         self._require_writable("DROP PARTITION")
-        paths = [path for path in self._core.partitions() if self._values_of(path) == values]
+        paths = [path for path in self._paths() if self._values_of(path) == values]
         if paths:
-            self._core.delete_partitions(paths, self._options({}))
+            write = self._request(WriteOperation.DELETE_PARTITION, {}).write
+            self._core.writer.write_no_rows(write.operation, replace(write, partitions_to_delete=tuple(paths)))
             self._move_on()
         return bool(paths)
 

@@ -156,3 +156,18 @@ def text_of(literal: str) -> str:
 def quoted_name(parts: list[str]) -> str:
     """The name as SQL has it."""
     return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
+
+
+_INSTANT = re.compile(r"['\"]?(\d{14}|\d{17})['\"]?")
+
+
+def instants_as_versions(text: str) -> str:
+    """The statement with `VERSION AS OF` where `TIMESTAMP AS OF` names an instant, which Spark takes for no timestamp."""
+    tokens = tokens_of(text)
+    out, copied = "", 0
+    for word, _, last, value in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False):
+        instant = _INSTANT.fullmatch(value.text) if last.says("OF") and value.kind in ("text", "number") else None
+        if instant and word.says("TIMESTAMP", "SYSTEM_TIME"):
+            out += f"{text[copied : word.start]}VERSION AS OF '{instant[1]}'"
+            copied = value.end
+    return out + text[copied:]

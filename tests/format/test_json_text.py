@@ -55,7 +55,7 @@ def _arrow(row):
     ("values", "kind", "texts"),
     [
         ([True, None], pa.bool_(), ["true", "null"]),
-        ([1.5, float("nan"), float("-inf")], pa.float64(), ["1.5", '"nan"', '"-inf"']),
+        ([1.5, float("nan"), float("-inf"), 2.0, -3.0], pa.float64(), ["1.5", '"nan"', '"-inf"', "2.0", "-3.0"]),
         ([Decimal("12.50"), None], pa.decimal128(9, 2), ['"12.50"', "null"]),
         ([dt.date(2024, 1, 2)], pa.date32(), ["19724"]),
         ([dt.datetime(2024, 1, 2, 3, 4, 5, 678901)], pa.timestamp("us", "UTC"), ["1704164645678901"]),

@@ -502,7 +502,7 @@ def test_options_that_say_one_thing_in_two_words_must_agree(options, about):
         ("hoodie.keygen.datetime.parser.class", "com.acme.Dates", "is not supported by this release"),
         ("hoodie.datasource.write.keygenerator.type", "SIMPEL", "did you mean 'SIMPLE'?"),
         ("hoodie.datasource.write.keygenerator.class", "com.acme.MyKeys", "is a key generator that is not supported"),
-        ("hoodie.write.record.merge.mode", "CUSTOM", "is not supported by this release"),
+        ("hoodie.write.record.merge.mode", "LATEST", "is not one of"),
         ("hoodie.datasource.write.payload.class", "com.acme.P", "is a payload class that is not supported"),
         ("hoodie.python.mor.inserts", "log", "is not supported by this release"),
         ("hoodie.python.merger", "two words", "is not a name"),

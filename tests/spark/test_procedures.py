@@ -11,7 +11,7 @@ from pyspark_hoodie.sql_call import NOT_SERVED, SHOWS, bind, in_columns, signatu
 from pyspark_hoodie.sql_hook import instead
 from pyspark_hoodie.sql_metadata import metadata_rows
 from pyspark_hoodie.sql_statements import _assigned, _source, _spelled_out
-from pyspark_hoodie.sql_words import Words, tokens_of
+from pyspark_hoodie.sql_words import Words, instants_as_versions, tokens_of
 
 ROWS = [{"id": 1, "n": 1.0, "ts": 1, "city": "oslo"}, {"id": 2, "n": 2.0, "ts": 1, "city": "rome"}]
 
@@ -156,6 +156,22 @@ MERGE = (
     "t USING (SELECT 1 AS id, 2 AS a) AS s ON t.id = s.id WHEN MATCHED AND s.b = 1 THEN UPDATE SET t.a = s.x, n = CASE WHEN c = 1 "
     "THEN 2 END WHEN NOT MATCHED THEN INSERT (id, `d`) VALUES (s.id, e)"
 )
+
+
+@pytest.mark.parametrize(
+    ("given", "made"),
+    [
+        ("FROM t TIMESTAMP AS OF '20260131120000000' x", "FROM t VERSION AS OF '20260131120000000' x"),
+        ("FROM t FOR system_time as of 20260131120000", "FROM t FOR VERSION AS OF '20260131120000'"),
+        ('a timestamp AS OF "20260131120000000"; b', "a VERSION AS OF '20260131120000000'; b"),
+        ("FROM t TIMESTAMP AS OF '2026-01-31'", None),
+        ("FROM t VERSION AS OF '20260131120000000'", None),
+        ("SELECT 'TIMESTAMP AS OF 20260131120000000'", None),
+        ("FROM t -- TIMESTAMP AS OF '20260131120000000'", None),
+    ],
+)
+def test_instants_after_timestamp_as_of_are_versions(given, made):
+    assert instants_as_versions(given) == (made or given)
 
 
 def test_columns_that_a_merge_assigns():
