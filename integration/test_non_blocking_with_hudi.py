@@ -119,14 +119,18 @@ class Both:
             assert by_rust(self.path, View()) == seen
 
 
-CASES = {"event time": ("ts", "9"), "commit time": (None, "9"), "version 8": ("ts", "8")}
+DEFAULTS = {"hoodie.metadata.enable": "true", "hoodie.clean.automatic": "true", "hoodie.archive.automatic": "true"}
+"""Of Apache Hudi, which the peer's settings turn off."""
+CASES = {"event time": ("ts", "9", DEFAULTS), "commit time": (None, "9", {}), "version 8": ("ts", "8", DEFAULTS)}
 
 
 @pytest.mark.parametrize("case", soak_but(["event time", "commit time"], CASES))
 def test_each_appends_between_the_beginning_and_the_end_of_the_other(hudi, tmp_path, case):
-    ordering, version = CASES[case]
-    both = Both(hudi, tmp_path / "trips", ordering=ordering, version=version)
+    ordering, version, more = CASES[case]
+    both = Both(hudi, tmp_path / "trips", ordering=ordering, version=version, more=more)
     both.create()
+    if more:  # this makes the metadata table, which both keep up from then on
+        both.hudi_upserts(trips([20], fare=0, ts=1))
     # New buckets: both begin them.
     with both.we_begin(trips(range(8), fare=1, ts=10)) as end:
         both.hudi_upserts(trips(range(4, 12), fare=2, ts=20))
@@ -137,6 +141,7 @@ def test_each_appends_between_the_beginning_and_the_end_of_the_other(hudi, tmp_p
         end()
     both.check()
     expected = {**dict.fromkeys(range(4), 1), **dict.fromkeys(range(4, 12), 2), 1: 3, 2: 4, 3: 4, 12: 3, 13: 4}
+    expected |= {20: 0} if more else {}
     assert both.fares() == expected
     assert both.table.compact()
     assert both.fares() == expected
@@ -157,4 +162,7 @@ def test_each_appends_between_the_beginning_and_the_end_of_the_other(hudi, tmp_p
     both.check(in_bases=True)
     assert differences(both.path, ours, by_hudi(hudi), skip=both.began_before_a_compaction) == []
     found = both.fares()
+    says = (both.path / ".hoodie/hoodie.properties").read_text()
+    assert ("hoodie.table.metadata.partitions=column_stats,files,partition_stats" in says) == bool(more)
+    assert str(both.table.validate()).startswith("valid")
     assert {n: found[n] for n in (5, 6, 7, 14, 15, 16)} == {5: 5, 6: 6, 7: 8, 14: 5, 15: 6, 16: 8}

@@ -34,7 +34,6 @@ def begun(table: HoodieTable, rows: pa.Table) -> Iterator[Callable[[], None]]:
                 ended.append(True)
                 with transaction:
                     written = Written()
-                    attempt.write(transaction, plan, written)
-                    attempt.publish(transaction, plan, written)
+                    attempt.publish(transaction, attempt.write(transaction, plan, written), written)
 
         yield end

@@ -80,12 +80,19 @@ class Rule:
     def read_optimized(self) -> list[Any]:
         return sorted(((*row[:4], at) for row, at in self.base.values()), key=repr)
 
+    def rewrite(self, group: Key) -> None:
+        """A new base file in place of a log: so is written what would bring back a row that a log deletes."""
+        self.fold([log for log in self.logs if log.group == group])
+
     def compact(self) -> None:
-        groups = {write.group for write in self.planned}
-        merged = {key: found for key, found in self.merged(self.planned).items() if group_of(key) in groups}
+        planned, self.planned = self.planned, []
+        self.fold(planned)
+
+    def fold(self, logs: list[Write]) -> None:
+        groups = {write.group for write in logs}
+        merged = {key: found for key, found in self.merged(logs).items() if group_of(key) in groups}
         self.base = {key: found for key, found in self.base.items() if group_of(key) not in groups} | merged
-        self.logs = [write for write in self.logs if write not in self.planned]
-        self.planned = []
+        self.logs = [write for write in self.logs if write not in logs]
 
 
 class Play:
@@ -98,8 +105,10 @@ class Play:
         self.rule = Rule(by_ordering=by_ordering)
         self.under_way: dict[str, tuple[dict[Key, Input], Callable[[], None]]] = {}
         self.reached = "000"
+        self.fed: dict[Key, int | None] = {}
         self.steps: list[str] = []
         self.number = 0
+        self.rewritten = 0
 
     def run(self, steps: int = 14) -> None:
         with ExitStack() as self.stack:
@@ -141,9 +150,23 @@ class Play:
         instant = self.chance.choice(sorted(self.under_way))
         rows, end = self.under_way.pop(instant)
         self.steps.append(f"end {instant}")
-        end()
-        self.rule.logs += Write(instant, rows).by_group()
-        self.check_pull(Write(instant, rows))
+        try:
+            end()
+        except CommitConflictError:  # it was to rewrite a file group, and begins anew
+            instant = str(writer(self.storage, self.clock).upsert(batch(rows.values())).instant)
+            self.steps.append(f"as {instant}")
+        table = opened(self.storage, self.clock)
+        stats = table._context.active.read_commit(table.timeline.commit_at[instant]).stats()
+        rewritten = {(stat.partition_path, stat.file_id) for stat in stats if stat.log_version is None}
+        for write in Write(instant, rows).by_group():
+            self.rule.logs.append(write)
+            if write.group in rewritten:
+                self.rule.rewrite(write.group)
+        self.rewritten += len(rewritten)
+        lost = {
+            key for key, row in rows.items() if group_of(key) in rewritten and self.rule.base.get(key) != (row, instant)
+        }
+        self.check_pull(Write(instant, {key: row for key, row in rows.items() if key not in lost}))
 
     def plan(self) -> None:
         """A plan leaves out a file group only where a write that is under way is older than one of its logs."""
@@ -169,12 +192,18 @@ class Play:
         self.rule.planned = [write for write in self.rule.logs if write.group in free]
 
     def compact(self) -> None:
+        """It changes no row but one that was written behind its delete with a smaller ordering value, which no commit tells of."""
         table = writer(self.storage, self.clock)
         if not table.pending_compactions():
             return
         self.steps.append("compact")
         table.run_compaction()
+        before = self.rule.merged(self.rule.logs)
         self.rule.compact()
+        after = self.rule.merged(self.rule.logs)
+        assert before.items() <= after.items()
+        assert self.by_ordering or before == after
+        self.fed |= {key: row.val for key, (row, _) in after.items()}
 
     def check(self) -> None:
         table = opened(self.storage, self.clock)
@@ -185,8 +214,23 @@ class Play:
     def check_pull(self, write: Write) -> None:
         """The rows of the write that was completed last, and nothing else, are in the pull since the one before."""
         table = opened(self.storage, self.clock)
+        self.check_feed(table)
         latest = table.timeline.commit_at[write.instant].completion
         pulled = plain(table.changes(since=self.reached, meta_columns=True))
         self.reached = latest
         expected = [(*row[:4], write.instant) for row in write.rows.values() if not row.deleted]
         assert pulled == sorted(expected, key=repr), self.steps
+
+    def check_feed(self, table: HoodieTable) -> None:
+        """The changes since the last pull, one after the other, make the rows of now of those of then."""
+        feed = table.changes(since=self.reached, images="before_after").to_arrow().to_pylist()
+        for change in feed:
+            before, after = change["before"], change["after"]
+            row = before or after
+            key = (row["id"], row["part"])
+            assert self.fed.get(key) == (None if before is None else before["val"]), self.steps
+            if after is None:
+                del self.fed[key]
+            else:
+                self.fed[key] = after["val"]
+        assert self.fed == {key: row.val for key, (row, _) in self.rule.merged(self.rule.logs).items()}, self.steps
