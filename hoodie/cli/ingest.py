@@ -12,6 +12,7 @@ from types import FrameType
 from hoodie.cli.arguments import Commands, add_options, assignment, duration, table_path
 from hoodie.cli.report import harmless_json
 from hoodie.errors import harmless
+from hoodie.ingestion.change_logs import KINDS as LOGS
 from hoodie.ingestion.ingest import OPERATIONS, ingest
 from hoodie.ingestion.sources import KINDS
 from hoodie.model.ingest_results import IngestRound
@@ -40,6 +41,7 @@ def register(to: Commands) -> None:
     for option, what in (("--key", "record key"), ("--partition-by", "partition"), ("--ordering", "ordering")):
         added.add_argument(option, metavar="COLUMNS", type=_columns, help=f"{what} of a table that is made")
     added.add_argument("--type", choices=["COPY_ON_WRITE", "MERGE_ON_READ"], help="of a table that is made")
+    added.add_argument("--changes", choices=LOGS, help="the source is a change log of Debezium, or of AWS DMS")
     added.add_argument("--max-files", metavar="N", type=int, help="files that a round takes at most")
     added.add_argument("--max-bytes", metavar="N", type=int, help="bytes that a round takes at most")
     added.add_argument(
@@ -83,6 +85,7 @@ def run(args: argparse.Namespace, options: Mapping[str, str], reached_by: Mappin
         partition_by=args.partition_by,
         ordering=args.ordering,
         table_type=args.type,
+        changes=args.changes,
         max_files=args.max_files,
         max_bytes=args.max_bytes,
         max_rows=args.max_rows,

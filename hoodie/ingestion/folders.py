@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.errors import OptionError
+from hoodie.ingestion.connect_json import unwrapped
 from hoodie.ingestion.formats import Decoded, decoder, format_of, wider
 from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round
 from hoodie.storage.base import FileInfo, Storage
@@ -31,6 +32,8 @@ class FolderSource:
     storage: Storage
     format: str | None = None
     """None: by the ends of the names, others are left out."""
+    unwraps: bool = False
+    """Lines of JSON may be Kafka Connect's `{"schema": …, "payload": …}`: the payload counts."""
 
     def __str__(self) -> str:
         return f"the folder {self.storage.uri}"
@@ -85,7 +88,10 @@ class FolderSource:
         kind = self.format or format_of(info.name)
         if kind is None:
             raise OptionError(f"{self} has {info.path}, whose format its name does not tell: give format=")
-        return decoder(kind)(info.path, self.storage.read(info.path), known)
+        content = self.storage.read(info.path)
+        if self.unwraps and kind == "json":
+            content = b"\n".join(unwrapped(content.splitlines()))
+        return decoder(kind)(info.path, content, known)
 
 
 def _together(rows: pa.Table, more: pa.Table) -> pa.Table:

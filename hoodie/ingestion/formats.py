@@ -174,7 +174,7 @@ def _castable(array: pa.Array, kind: pa.DataType) -> list[bool]:
     """Halved until what is wrong stands alone."""
     try:
         pc.cast(array, kind)
-    except pa.ArrowInvalid:
+    except pa.ArrowException:
         if len(array) == 1:
             return [False]
         middle = len(array) // 2

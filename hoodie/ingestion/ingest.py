@@ -5,17 +5,20 @@ from __future__ import annotations
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 
 from hoodie.errors import OptionError
+from hoodie.ingestion.change_logs import KINDS, change_log, creation
 from hoodie.ingestion.run import Plan, rounds
 from hoodie.ingestion.source import Bounds, Source
-from hoodie.ingestion.sources import source_of
+from hoodie.ingestion.sources import events_of, source_of
 from hoodie.model.enums import WriteOperation
 from hoodie.model.ingest_results import IngestResult, IngestRound
 from hoodie.options.arguments import parse_operation, parse_options
 from hoodie.table import HoodieTable, create_table, is_table, open_table
 from hoodie.write.given_schema import SchemaLike
+from hoodie.write.placement import is_global
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 OPERATIONS = (
@@ -40,6 +43,7 @@ def ingest(
     ordering: str | Sequence[str] | None = None,
     table_type: str | None = None,
     schema: SchemaLike | None = None,
+    changes: str | None = None,
     max_files: int | None = None,
     max_bytes: int | None = None,
     max_rows: int | None = None,
@@ -67,6 +71,8 @@ def ingest(
         sql: a query over `source`, or `<SRC>`, whose rows are written instead; needs the extra `sql`.
         operation: "upsert", "insert", "bulk_insert" or "delete"; "insert_overwrite_table" of a source that gives all of its rows.
         record_key, partition_by, ordering, table_type, schema: of a table that is created, as `create_table` takes them.
+        changes: the source is a change log of a database, whose events become upserts and deletes: "postgres" or "mysql" (Debezium),
+            or "dms" (files of AWS DMS).
         max_files, max_bytes: how much a round takes at most; it takes one file at least. What waits is taken by the next round.
         max_rows: the same for a topic, and for a database with a column that grows; rows of one value stay together.
         quarantine: keep records that cannot be rows apart, in the table's folder `.hoodie/.hoodie_py/quarantine`. False: they are an
@@ -99,8 +105,11 @@ def ingest(
     for argument, value in (("max_files", max_files), ("max_bytes", max_bytes), ("max_rows", max_rows)):
         if value is not None and value < 1:
             raise OptionError(f"{argument}={value} is less than 1")
+    if changes is not None and (changes not in KINDS or chosen is not WriteOperation.UPSERT):
+        raise OptionError(f"changes={changes!r} is not one of {', '.join(KINDS)}, or the operation is none of upsert")
+    found = source_of(source, format, source_options)
     plan = Plan(
-        source_of(source, format, source_options),
+        found if changes is None else events_of(found),
         name=name,
         operation=chosen,
         sql=sql,
@@ -114,6 +123,9 @@ def ingest(
     elif record_key is None or is_table(target, storage_options=storage_options):
         table = open_table(target, storage_options=storage_options)
     else:
+        if changes is not None:
+            by_log, its_options = creation(changes, parse_options(options))
+            ordering, options = ordering or by_log, {**its_options, **parse_options(options)}
         table = create_table(
             f"memory://{secrets.token_hex(8)}" if dry_run else target,
             schema,
@@ -124,6 +136,10 @@ def ingest(
             options=options,
             storage_options=None if dry_run else storage_options,
         )
+    if changes is not None:
+        keys_are_global = is_global(table.config, table._request_for(chosen, plan.options).write)
+        events = change_log(plan.source, changes, table.config, keys_are_global=keys_are_global)
+        plan = replace(plan, source=events)
     done: list[IngestRound] = []
     for each in rounds(table, plan, continuous=continuous, interval_s=interval_s):
         if not continuous:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -55,6 +56,10 @@ class KafkaSource:
 
     def __str__(self) -> str:
         return str(self.settings)
+
+    def unwrapping(self) -> KafkaSource:
+        """The same, where the payload of Kafka Connect's JSON with schemas counts."""
+        return KafkaSource(replace(self.settings, unwraps=True), self._connect)
 
     def next(self, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
         if self._connection is None:

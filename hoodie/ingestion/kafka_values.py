@@ -5,8 +5,6 @@ Values of a round are joined and read by Arrow, or by our vectorised decoder of 
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +14,7 @@ import pyarrow as pa
 from hoodie.errors import CorruptFileError
 from hoodie.format.avro_codec import decode_records
 from hoodie.format.avro_schema import AvroType, record_type
+from hoodie.ingestion.connect_json import unwrapped
 from hoodie.ingestion.formats import inferred_types, read_json, shown, with_types
 from hoodie.ingestion.kafka_settings import KafkaSettings
 from hoodie.ingestion.registry import Registry
@@ -29,8 +28,6 @@ TEXT = "value"
 """The column of values that are texts."""
 _HEAD = 5
 """Bytes before a value whose schema is in a registry: a zero, and the schema's number."""
-_WRAPPED = re.compile(rb'\s*\{\s*"(schema|payload)"\s*:')
-_BEFORE_PAYLOAD = b',"payload":'
 
 
 class Reading:
@@ -96,26 +93,6 @@ def _read_json_values(values: Sequence[bytes], known: pa.Schema | None, *, unwra
         joined = b"\n".join(values)
     types = inferred_types(joined, known)
     return salvage(values, lambda part: with_types(read_json(b"\n".join(part), types), known))
-
-
-def unwrapped(values: Sequence[bytes]) -> list[bytes]:
-    """Kafka Connect's JSON with its schema, `{"schema": …, "payload": …}`, as the payload alone; others as they are.
-
-    The schemas are left unread: they are most of the bytes, and defaults of several types in them fit no column.
-    """
-    return [_payload(value) if _WRAPPED.match(value) else value for value in values]
-
-
-def _payload(value: bytes) -> bytes:
-    head, _, payload = value.rstrip().partition(_BEFORE_PAYLOAD)
-    is_first = head.startswith(b'{"schema":') and head.count(b"{") - head.count(b"}") == 1
-    if is_first and payload.startswith(b"{") and payload.endswith(b"}}"):
-        return payload[:-1]  # as Connect writes it
-    try:
-        parsed = json.loads(value)
-    except ValueError:
-        return value  # as it is it is a bad one
-    return json.dumps(parsed["payload"]).encode() if parsed.keys() == {"schema", "payload"} else value
 
 
 def _texts(values: Sequence[bytes]) -> pa.Table:

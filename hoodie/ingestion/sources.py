@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from os import PathLike
 
 from hoodie.errors import OptionError
@@ -33,6 +34,15 @@ SOURCES: Mapping[str, Make] = {**dict.fromkeys(FORMATS, _folder), "hudi": _table
 """By the word for the format."""
 KINDS = sorted({*SOURCES, *VALUES})
 """All words for formats; those of a topic are its own."""
+
+
+def events_of(source: Source) -> Source:
+    """The same, where JSON with schemas of Kafka Connect is understood."""
+    if isinstance(source, FolderSource):
+        return replace(source, unwraps=True)
+    if isinstance(source, KafkaSource):
+        return source.unwrapping()
+    return source
 
 
 def source_of(

@@ -14,8 +14,9 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import StorageError
+from hoodie.ingestion.connect_json import unwrapped
 from hoodie.ingestion.kafka_settings import parse_settings
-from hoodie.ingestion.kafka_values import KEY, OFFSET, PARTITION, TIMESTAMP, Reading, rows_of, unwrapped
+from hoodie.ingestion.kafka_values import KEY, OFFSET, PARTITION, TIMESTAMP, Reading, rows_of
 from hoodie.ingestion.source import BadRecord
 
 pytest.importorskip("confluent_kafka")

@@ -1,0 +1,220 @@
+"""Change logs of Debezium and of AWS DMS: the table is what the database was, whatever comes late, twice or half."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import hoodie
+from hoodie.errors import OptionError
+from hoodie.ingestion.source import Bounds, Checkpoint, Round
+
+Row = Mapping[str, Any]
+
+
+def target() -> str:
+    return f"memory://{secrets.token_hex(8)}"
+
+
+def event(op: str | None, at: int, after: Row | None = None, before: Row | None = None, **more: Any) -> dict[str, Any]:
+    """Of PostgreSQL."""
+    place = {"schema": "public", "table": "trips", "txId": 7, "lsn": at, "xmin": None}
+    source = {"connector": "postgresql", "name": "shop", "ts_ms": 1000 + at, **place} | more
+    return {"before": before, "after": after, "source": source, "op": op, "ts_ms": 2000 + at, "transaction": None}
+
+
+def of_mysql(op: str, file: str, pos: int, after: Row | None = None, before: Row | None = None) -> dict[str, Any]:
+    source = {"connector": "mysql", "name": "shop", "ts_ms": 1, "db": "d", "file": file, "pos": pos, "row": 0}
+    return {"before": before, "after": after, "source": source, "op": op, "ts_ms": 2}
+
+
+class Landing:
+    """A folder of files of events."""
+
+    def __init__(self, folder: Path, *, with_schema: bool = False) -> None:
+        self.folder, self.with_schema, self.count = folder, with_schema, 0
+
+    def put(self, *events: Mapping[str, Any] | None) -> None:
+        schema = {"type": "struct", "fields": [{"field": "a", "default": 0}, {"field": "b", "default": "x"}]}
+        lines = [
+            json.dumps({"schema": schema, "payload": each} if self.with_schema else each, separators=(",", ":"))
+            for each in events
+        ]
+        self.count += 1
+        (self.folder / f"{self.count}.json").write_text("".join(line + "\n" for line in lines))
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "with schema"])
+def landing(request: pytest.FixtureRequest, tmp_path: Path) -> Landing:
+    (tmp_path / "landing").mkdir()
+    return Landing(tmp_path / "landing", with_schema=request.param)
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Landing:
+    (tmp_path / "landing").mkdir()
+    return Landing(tmp_path / "landing")
+
+
+def rows(t: str, *names: str) -> list[tuple[Any, ...]]:
+    found = hoodie.open_table(t).scan(list(names)).to_arrow()
+    return sorted(tuple(row.values()) for row in found.to_pylist())
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_the_table_is_what_postgres_was(landing: Landing, version: str, table_type: str) -> None:
+    t = target()
+    created = {"record_key": "id", "table_type": table_type, "options": {"hoodie.write.table.version": version}}
+    landing.put(*(event("r", 10, {"id": n, "v": "a", "w": None}) for n in range(4)))
+    done = hoodie.ingest(landing.folder, t, changes="postgres", **created)
+    assert (done.rows, done.bad) == (4, 0)
+    landing.put(
+        event("u", 20, {"id": 0, "v": "b"}, {"id": 0, "v": "a"}),
+        event("d", 21, None, {"id": 1, "v": None}),
+        event("c", 22, {"id": 5, "v": "c"}),
+        event("d", 23, None, {"id": 2, "v": "a"}),  # the key 2 becomes 6
+        event("c", 23, {"id": 6, "v": "a"}),
+        event("u", 24, {"id": 5, "v": "d", "new": 1.5}),
+        event("d", 25, None, {"id": 5, "v": "d"}),
+        event("c", 26, {"id": 5, "v": "e", "new": 2.5}),
+    )
+    assert hoodie.ingest(landing.folder, t, changes="postgres").bad == 0
+    assert rows(t, "id", "v", "new") == [(0, "b", None), (3, "a", None), (5, "e", 2.5), (6, "a", None)]
+    landing.put(event("u", 15, {"id": 0, "v": "late"}), event("u", 26, {"id": 3, "v": "x"}))
+    hoodie.ingest(landing.folder, t, changes="postgres")
+    assert rows(t, "id", "v", "_event_lsn") == [(0, "b", 20), (3, "x", 26), (5, "e", 26), (6, "a", 23)]
+    one = hoodie.open_table(t).scan(where="id = 0").to_arrow().to_pylist()[0]
+    assert one["_change_operation_type"] == "u"
+    assert (one["_upstream_event_processed_ts_ms"], one["_event_origin_ts_ms"], one["_event_tx_id"]) == (2020, 1020, 7)
+    assert (one["db_shard_source_partition"], one["db_schema_source_partition"]) == ("shop", "public")
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_the_table_is_what_mysql_was(landing: Landing, version: str) -> None:
+    t = target()
+    landing.put(*(of_mysql("r", "mysql-bin.000009", 150, {"id": n, "v": "a"}) for n in range(3)))
+    options = {"hoodie.write.table.version": version}
+    hoodie.ingest(landing.folder, t, changes="mysql", record_key="id", options=options)
+    landing.put(
+        of_mysql("u", "mysql-bin.000010", 90, {"id": 0, "v": "b"}, {"id": 0, "v": "a"}),
+        of_mysql("u", "mysql-bin.000009", 900, {"id": 0, "v": "late"}, {"id": 0, "v": "a"}),
+        of_mysql("d", "mysql-bin.000010", 95, None, {"id": 1, "v": "a"}),
+    )
+    assert hoodie.ingest(landing.folder, t, changes="mysql").bad == 0
+    assert rows(t, "id", "v", "_event_seq") == [(0, "b", "000010.90"), (2, "a", "000009.150")]
+
+
+def test_a_table_that_was_made_without_changes_takes_deletes_too(plain: Landing) -> None:
+    t = hoodie.create_table(target(), {"id": "int64", "v": "string"}, record_key="id")
+    plain.put(event("c", 1, {"id": 1, "v": "a"}), event("c", 2, {"id": 2, "v": "a"}))
+    hoodie.ingest(plain.folder, t, changes="postgres")
+    plain.put(event("d", 3, None, {"id": 1}), event("u", 4, {"id": 2, "v": "__debezium_unavailable_value"}))
+    assert hoodie.ingest(plain.folder, t, changes="postgres").bad == 1
+    assert rows(t.uri, "id", "v") == [(2, "a")]
+
+
+def test_a_value_that_is_not_in_the_log_stays_what_it_was(plain: Landing) -> None:
+    t = target()
+    plain.put(event("c", 1, {"id": 1, "v": "long", "n": 1}))
+    hoodie.ingest(plain.folder, t, changes="postgres", record_key="id")
+    plain.put(event("u", 2, {"id": 1, "v": "__debezium_unavailable_value", "n": 2}))
+    assert hoodie.ingest(plain.folder, t, changes="postgres").bad == 0
+    assert rows(t, "id", "v", "n") == [(1, "long", 2)]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (event("t", 5), "a truncate: the rows stay in the table"),
+        (event("m", 5), "is not c, r, u or d"),
+        (event(None, 5, {"id": 9}), "it is no event of Debezium"),
+        (event("d", 5), "a delete without the row before"),
+        (event("c", 5), "it has no row after the change"),
+        (event("c", 5, {"id": 9}, connector="mysql"), "is not of a connector of postgres"),
+        (event("c", 5, {"id": 9}, lsn=None), "it has no place in the log (source.lsn)"),
+        (event("c", 5, {"id": 9, "v": 1.5}), "a value is not of its column's type"),
+        (event("d", 5, None, {"id": None, "v": 1}), "the record key (id) is null"),
+    ],
+)
+def test_an_event_that_cannot_be_taken_is_set_apart_with_a_sentence(plain: Landing, wrong: Row, reason: str) -> None:
+    t = hoodie.create_table(target(), {"id": "int64", "v": "int64"}, record_key="id")
+    plain.put(event("c", 1, {"id": 1, "v": 1}), wrong, event("c", 6, {"id": 2, "v": 2}))
+    (done,) = hoodie.ingest(plain.folder, t, changes="postgres").rounds
+    assert (done.rows, done.bad) == (2, 1)
+    assert reason in json.loads(t._context.storage.read(str(done.quarantine)))["reason"]
+    assert rows(t.uri, "id", "v") == [(1, 1), (2, 2)]
+    with pytest.raises(OptionError, match="1 record that cannot be rows"):
+        hoodie.ingest(plain.folder, t, changes="postgres", quarantine=False, name="again")
+
+
+def test_a_delete_that_does_not_say_its_partition_is_set_apart_and_with_a_global_index_it_is_taken(
+    plain: Landing,
+) -> None:
+    def ingest(t: str, **more: Any) -> hoodie.IngestRound:
+        created = {"record_key": "id", "partition_by": "city", **more}
+        return hoodie.ingest(plain.folder, t, changes="postgres", **created).rounds[-1]
+
+    t, whole = target(), target()
+    plain.put(event("c", 1, {"id": 1, "city": "oslo"}), event("c", 2, {"id": 2, "city": "rome"}))
+    ingest(t)
+    ingest(whole, options={"hoodie.index.type": "GLOBAL_SIMPLE"})
+    plain.put(event("d", 3, None, {"id": 1, "city": None}), event("d", 4, None, {"id": 2, "city": "rome"}))
+    done = ingest(t)
+    assert (done.rows, done.bad) == (1, 1)
+    assert "REPLICA IDENTITY FULL" in hoodie.open_table(t)._context.storage.read(str(done.quarantine)).decode()
+    assert rows(t, "id") == [(1,)]
+    assert ingest(whole, options={"hoodie.index.type": "GLOBAL_SIMPLE"}).bad == 0
+    assert rows(whole, "id") == []
+
+
+def test_events_that_were_decoded_from_avro_are_taken(plain: Landing) -> None:
+    row = pa.struct([("id", pa.int32()), ("at", pa.timestamp("us", "UTC"))])
+    source = pa.struct([("connector", pa.string()), ("name", pa.string()), ("ts_ms", pa.int64()), ("lsn", pa.int64())])
+    schema = pa.schema(
+        [("before", row), ("after", row), ("source", source), ("op", pa.string()), ("ts_ms", pa.int64())]
+    )
+
+    class Events:
+        def next(self, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
+            at = {"connector": "postgresql", "name": "s", "ts_ms": 1}
+            found = [
+                {"after": {"id": 1, "at": 5}, "source": {**at, "lsn": 1}, "op": "c"},
+                {"after": {"id": 2, "at": 6}, "source": {**at, "lsn": 2}, "op": "c"},
+                {"before": {"id": 1}, "source": {**at, "lsn": 3}, "op": "d"},
+            ]
+            return None if after else Round(pa.Table.from_pylist(found, schema), Checkpoint("1"))
+
+    t = target()
+    hoodie.ingest(Events(), t, changes="postgres", record_key="id")
+    opened = hoodie.open_table(t)
+    assert opened.schema is not None
+    assert opened.schema.field("at").type == pa.timestamp("us", "UTC")
+    assert rows(t, "id") == [(2,)]
+
+
+def test_files_of_dms_are_taken_a_full_load_first(tmp_path: Path) -> None:
+    t, landing = target(), tmp_path / "landing"
+    landing.mkdir()
+    pq.write_table(pa.table({"id": [1, 2, 3], "v": ["a", "a", "a"]}), landing / "LOAD1.parquet")
+    hoodie.ingest(landing, t, changes="dms", record_key="id")
+    assert rows(t, "id", "v", "Op") == [(1, "a", ""), (2, "a", ""), (3, "a", "")]
+    changes = pa.table({"Op": ["I", "U", "D", "U", "X"], "id": [4, 1, 2, 1, 3], "v": ["n", "b", "a", "c", "x"]})
+    pq.write_table(changes, landing / "20260101.parquet")
+    (done,) = hoodie.ingest(landing, t, changes="dms").rounds
+    assert (done.rows, done.bad) == (4, 1)
+    assert rows(t, "id", "v") == [(1, "c"), (3, "a"), (4, "n")]
+
+
+def test_changes_are_upserts_of_a_log_that_is_known(plain: Landing) -> None:
+    with pytest.raises(OptionError, match="changes='oracle' is not one of postgres, mysql, dms"):
+        hoodie.ingest(plain.folder, target(), changes="oracle", record_key="id")
+    with pytest.raises(OptionError, match="the operation is none of upsert"):
+        hoodie.ingest(plain.folder, target(), changes="mysql", record_key="id", operation="insert")
