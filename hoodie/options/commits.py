@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from hoodie.errors import OptionError
 from hoodie.options.option import Key, combined, key, option, option_name, shared
-from hoodie.options.values import Kind, boolean, fields, one_of, text, whole
+from hoodie.options.values import Kind, boolean, fields, one_of, optional, text, whole
 
 _PREFIX = "hoodie.precommit.validators"
 _NAMES = {
@@ -103,13 +103,14 @@ class ValidatorOptions:
 
 
 _CALLBACK, _METRICS, _GATEWAY = "hoodie.write.commit.callback.", "hoodie.metrics.", "hoodie.metrics.pushgateway."
-_HTTP = "HoodieWriteCommitHttpCallback"
+_HTTP, _KAFKA = "HoodieWriteCommitHttpCallback", "HoodieWriteCommitKafkaCallback"
+_SERVERS, _TOPIC = f"{_CALLBACK}kafka.bootstrap.servers", f"{_CALLBACK}kafka.topic"
 _PUSHGATEWAY = "PROMETHEUS_PUSHGATEWAY"
 
 CALLBACK_ON = key(f"{_CALLBACK}on", boolean(), False)
-"""Call an address back after each commit. A failure is a warning, and the commit stands."""
+"""Call an address back after each commit, or tell a topic of Kafka. A failure is a warning, and the commit stands."""
 CALLBACK_CLASS = key(f"{_CALLBACK}class", text("a class"), f"org.apache.hudi.callback.impl.{_HTTP}")
-"""How: by HTTP. Any other class is a warning at each write: nobody is called."""
+"""How: by HTTP, or `HoodieWriteCommitKafkaCallback`. Any other class is a warning at each write: nobody is called."""
 METRICS_ON = key(f"{_METRICS}on", boolean(), False)
 """Report what each commit wrote. A failure is a warning, and the commit stands."""
 REPORTER = key(f"{_METRICS}reporter.type", text("a reporter"), "GRAPHITE")
@@ -119,7 +120,7 @@ REPORTER = key(f"{_METRICS}reporter.type", text("a reporter"), "GRAPHITE")
 def not_told(get: Callable[[Key[Any]], Any]) -> list[str]:
     """Whom the options ask to tell and who is not, a sentence each."""
     sentences = []
-    if get(CALLBACK_ON) and not _is_http(get(CALLBACK_CLASS)):
+    if get(CALLBACK_ON) and _class(get(CALLBACK_CLASS)) not in (_HTTP, _KAFKA):
         sentences.append(
             f"nobody is called back by {get(CALLBACK_CLASS)} after a commit ({CALLBACK_ON.name}, {CALLBACK_CLASS.name})"
         )
@@ -128,8 +129,8 @@ def not_told(get: Callable[[Key[Any]], Any]) -> list[str]:
     return sentences
 
 
-def _is_http(name: str) -> bool:
-    return name.rpartition(".")[2] == _HTTP
+def _class(name: str) -> str:
+    return name.rpartition(".")[2]
 
 
 def _headers(given: str | None) -> Mapping[str, str]:
@@ -142,7 +143,8 @@ def _headers(given: str | None) -> Mapping[str, str]:
 
 @dataclass(frozen=True)
 class CallbackOptions:
-    enabled: bool = combined(lambda on, name: on and _is_http(name), CALLBACK_ON, CALLBACK_CLASS)
+    enabled: bool = combined(lambda on, name: on and _class(name) in (_HTTP, _KAFKA), CALLBACK_ON, CALLBACK_CLASS)
+    by_kafka: bool = combined(lambda name: _class(name) == _KAFKA, CALLBACK_CLASS)
     url: str | None = shared(
         key(
             f"{_CALLBACK}http.url",
@@ -174,10 +176,25 @@ class CallbackOptions:
     timeout_s: int = option(f"{_CALLBACK}http.timeout.seconds", whole(1), 30)
     """Seconds to wait for its answer."""
 
+    kafka_servers: str | None = option(_SERVERS, text("host:port,…"), None)
+    """Brokers of the topic that is told what was committed; the record has the JSON, and the table's name as its key."""
+    kafka_topic: str | None = option(_TOPIC, text("a topic"), None)
+    """That topic."""
+    kafka_partition: int | None = option(f"{_CALLBACK}kafka.partition", optional(whole(0)), None)
+    """Its partition. Unset: by the key."""
+    kafka_acks: str = option(f"{_CALLBACK}kafka.acks", one_of(("all", "-1", "0", "1")), "all")
+    """How many brokers have to have the record."""
+    kafka_retries: int = option(f"{_CALLBACK}kafka.retries", whole(0), 3)
+    """How often it is sent again."""
+
     def check(self) -> None:
-        """Raises OptionError: it is to be called, and has no address."""
-        if self.enabled and self.url is None:
-            raise OptionError(f"{CALLBACK_ON.name}=true needs {option_name(CallbackOptions, 'url')}")
+        """Raises OptionError: it is to be called, and has no address; or no topic is to be told."""
+        needed = {_SERVERS: self.kafka_servers, _TOPIC: self.kafka_topic} if self.by_kafka else {}
+        missing = [name for name, value in needed.items() if value is None]
+        if not self.by_kafka and self.url is None:
+            missing = [option_name(CallbackOptions, "url")]
+        if self.enabled and missing:
+            raise OptionError(f"{CALLBACK_ON.name}=true needs {' and '.join(missing)}")
 
 
 def _labels(given: str | None) -> Mapping[str, str]:

@@ -162,7 +162,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "hoodie.client.init.callback.",
     ),
     "metrics go to Prometheus' push gateway, once for each commit": ("hoodie.metrics",),
-    "commits are told by HTTP only": ("hoodie.write.commit.callback.",),
+    "commits are told by HTTP and to Kafka only": ("hoodie.write.commit.callback.",),
     "no payload class of this release reads it; merges go by the ordering columns": ("hoodie.payload.",),
     "the table's properties are written and checked by the writer": (
         *(

@@ -1,8 +1,9 @@
-"""Tells others of a commit that stands: an address by HTTP, as Apache Hudi's callback does, and Prometheus' push gateway."""
+"""Tells others of a commit that stands: an address by HTTP or a topic of Kafka, as Apache Hudi's callbacks do, and Prometheus."""
 
 from __future__ import annotations
 
 import json
+import logging
 import random
 import re
 import urllib.request
@@ -17,13 +18,15 @@ from hoodie.model.payloads import CommitMetadata
 from hoodie.options.commits import CallbackOptions, MetricsOptions
 from hoodie.view.context import TableContext
 
+_kafka_log = logging.getLogger("hoodie.kafka")
+_kafka_log.setLevel(logging.CRITICAL)  # what it means here is told by a warning
 _GATEWAY_TIMEOUT_S = 10
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_:]")
 _SUFFIX = random.randrange(1 << 31)  # one for each process
 
 
 def call_back(context: TableContext, options: CallbackOptions, instant: Instant) -> None:
-    """Post what was committed.
+    """Post what was committed, or put it into a topic.
 
     Raises:
         HoodieError: nobody answers, or the answer is no success.
@@ -37,8 +40,42 @@ def call_back(context: TableContext, options: CallbackOptions, instant: Instant)
         "commitActionType": instant.action.value,
         "extraMetadata": dict(metadata.extra),
     }
+    if options.by_kafka:
+        _put(options, context.config.name, json.dumps(message).encode())
+        return
     headers = {"HUDI-CALLBACK-KEY": options.api_key, "Content-Type": "application/json; charset=UTF-8"}
     _send("POST", options.url or "", json.dumps(message).encode(), {**headers, **options.headers}, options.timeout_s)
+
+
+def _put(options: CallbackOptions, table: str, data: bytes) -> None:
+    try:
+        from confluent_kafka import KafkaException, Producer  # noqa: PLC0415 - an optional extra
+    except ImportError:
+        raise HoodieError("a topic is told by confluent-kafka: install hoodie with the extra `kafka`") from None
+    where = f"topic {options.kafka_topic} at {options.kafka_servers}"
+    failed: list[str] = []
+    try:
+        producer = Producer(
+            {
+                "bootstrap.servers": options.kafka_servers or "",
+                "acks": options.kafka_acks,
+                "message.send.max.retries": options.kafka_retries,
+                "message.timeout.ms": options.timeout_s * 1000,
+            },
+            logger=_kafka_log,
+        )
+        producer.produce(
+            options.kafka_topic or "",
+            data,
+            table,
+            -1 if options.kafka_partition is None else options.kafka_partition,  # -1: by the key
+            on_delivery=lambda error, _: failed.append(error.str()) if error is not None else None,
+        )
+        left = producer.flush(options.timeout_s + 1)
+    except KafkaException as exc:
+        raise HoodieError(f"{where} cannot be told: {exc.args[0].str()}") from None
+    if failed or left:
+        raise HoodieError(f"{where} was not told: {failed[0] if failed else 'it does not answer'}")
 
 
 def push_metrics(context: TableContext, options: MetricsOptions, instant: Instant, *, seconds: float) -> None:

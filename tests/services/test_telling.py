@@ -16,6 +16,7 @@ from hoodie.options.parse import parse_write_options
 from tests.servers.ports import free_port
 
 CALLBACK, METRICS = "hoodie.write.commit.callback.", "hoodie.metrics."
+KAFKA = "org.apache.hudi.utilities.callback.kafka.HoodieWriteCommitKafkaCallback"
 
 
 class Request(NamedTuple):
@@ -106,6 +107,17 @@ def test_a_failure_is_a_warning_that_shows_no_address(
     assert "s3cr3t" not in caplog.text
 
 
+def test_a_topic_that_cannot_be_told_is_a_warning(table: hoodie.HoodieTable, caplog: pytest.LogCaptureFixture) -> None:
+    pytest.importorskip("confluent_kafka")
+    servers = f"127.0.0.1:{free_port()}"
+    named = {"bootstrap.servers": servers, "topic": "commits", "partition": "0"}
+    options = {f"{CALLBACK}kafka.{name}": value for name, value in named.items()}
+    options |= {f"{CALLBACK}on": "true", f"{CALLBACK}class": KAFKA, f"{CALLBACK}http.timeout.seconds": "1"}
+    assert table.upsert({"id": [1]}, options=options).instant is not None
+    (said,) = [r.getMessage() for r in caplog.records if "the commit stands" in r.getMessage()]
+    assert f"the callback after it failed: topic commits at {servers} was not told" in said
+
+
 def test_metrics_are_put_to_prometheus_push_gateway(listener: Listener, table: hoodie.HoodieTable) -> None:
     options = {
         f"{METRICS}on": "true",
@@ -128,6 +140,11 @@ def test_metrics_are_put_to_prometheus_push_gateway(listener: Listener, table: h
     ("options", "match"),
     [
         ({f"{CALLBACK}on": "true"}, r"callback\.on=true needs .*http\.url"),
+        (
+            {f"{CALLBACK}on": "true", f"{CALLBACK}class": KAFKA, f"{CALLBACK}kafka.topic": "t"},
+            r"callback\.on=true needs .*kafka\.bootstrap\.servers",
+        ),
+        ({f"{CALLBACK}kafka.acks": "2"}, "kafka.acks"),
         ({f"{CALLBACK}http.custom.headers": "a"}, "is not name:value"),
         ({f"{METRICS}pushgateway.report.labels": "a"}, "is not name:value"),
     ],
@@ -138,13 +155,13 @@ def test_what_makes_no_sense_is_named(options: dict[str, str], match: str) -> No
 
 
 def test_whom_nobody_tells_is_said() -> None:
-    kafka = "org.apache.hudi.utilities.callback.kafka.HoodieWriteCommitKafkaCallback"
+    pulsar = "org.apache.hudi.utilities.callback.pulsar.HoodieWriteCommitPulsarCallback"
     request = parse_write_options(
-        {f"{CALLBACK}on": "true", f"{CALLBACK}class": kafka, f"{METRICS}on": "true", f"{METRICS}reporter.type": "JMX"}
+        {f"{CALLBACK}on": "true", f"{CALLBACK}class": pulsar, f"{METRICS}on": "true", f"{METRICS}reporter.type": "JMX"}
     )
     assert (request.write.callback.enabled, request.write.metrics.enabled) == (False, False)
     assert request.not_done == (
-        f"nobody is called back by {kafka} after a commit ({CALLBACK}on, {CALLBACK}class)",
+        f"nobody is called back by {pulsar} after a commit ({CALLBACK}on, {CALLBACK}class)",
         f"no metrics are reported to JMX ({METRICS}on, {METRICS}reporter.type)",
     )
     assert not parse_write_options({f"{METRICS}reporter.type": "JMX"}).not_done
