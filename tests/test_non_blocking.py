@@ -191,6 +191,24 @@ def test_deletes_and_bulk_inserts_append_too():
     assert all(each.base is None for each in opened(storage, clock).files())
 
 
+def test_a_row_behind_a_delete_of_its_key_makes_a_base_file_and_follows_the_usual_rules():
+    storage, clock = non_blocking_table()
+    table = writer(storage, clock)
+    table.upsert(batch(ONE))
+    table.compact()
+    table.delete(keys(ONE[:1]))
+    older = [Input("k", "a", 7, 1)]
+    with begun(writer(storage, clock), batch(older)) as end:
+        table.upsert(batch([Input("m", "a", 8, 8)]))
+        with pytest.raises(CommitConflictError, match="changed file group"):
+            end()
+    table.upsert(batch([row._replace(ts=2) for row in older]))
+    expected = {("k", "a"): 7, ("l", "a"): 1, ("m", "a"): 8}
+    assert values(storage, clock) == expected
+    table.compact()
+    assert values(storage, clock) == expected
+
+
 def test_it_works_beside_a_living_writer_of_another_program():
     storage, clock = non_blocking_table()
     theirs = InstantTime("20251124160000500")
