@@ -162,6 +162,11 @@ REASONS: dict[str, tuple[str, ...]] = {
         "hoodie.client.init.callback.",
     ),
     "metrics go to Prometheus' push gateway, once for each commit": ("hoodie.metrics",),
+    "it is an option of a topic that is ingested: `source_options` of `hoodie.ingest`": (
+        *("hoodie.streamer.source.kafka.topic", "hoodie.streamer.source.kafka.append.offsets"),
+        *("hoodie.streamer.source.kafka.enable.", "hoodie.streamer.source.kafka.value.deserializer.schema"),
+        "hoodie.streamer.kafka.source.maxEvents",
+    ),
     "commits are told by HTTP and to Kafka only": ("hoodie.write.commit.callback.",),
     "no payload class of this release reads it; merges go by the ordering columns": ("hoodie.payload.",),
     "the table's properties are written and checked by the writer": (

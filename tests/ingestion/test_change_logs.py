@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import json
 import secrets
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -119,6 +122,9 @@ def test_a_table_that_was_made_without_changes_takes_deletes_too(plain: Landing)
     plain.put(event("d", 3, None, {"id": 1}), event("u", 4, {"id": 2, "v": "__debezium_unavailable_value"}))
     assert hoodie.ingest(plain.folder, t, changes="postgres").bad == 1
     assert rows(t.uri, "id", "v") == [(2, "a")]
+    plain.put(event("c", 5, {"id": 3, "v": "a"}), event("d", 6, None, {"id": 3}), event("c", 7, {"id": 3, "v": "b"}))
+    assert hoodie.ingest(plain.folder, t, changes="postgres").bad == 0
+    assert rows(t.uri, "id", "v") == [(2, "a"), (3, "b")]  # nothing orders its rows but the log
 
 
 def test_a_value_that_is_not_in_the_log_stays_what_it_was(plain: Landing) -> None:
@@ -198,6 +204,72 @@ def test_events_that_were_decoded_from_avro_are_taken(plain: Landing) -> None:
     assert opened.schema is not None
     assert opened.schema.field("at").type == pa.timestamp("us", "UTC")
     assert rows(t, "id") == [(2,)]
+
+
+ROW = {
+    "type": "record",
+    "name": "Value",
+    "fields": [
+        {"name": "id", "type": {"type": "int", "connect.default": 0}, "default": 0},
+        {"name": "at", "type": ["null", {"type": "long", "connect.name": "io.debezium.time.MicroTimestamp"}]},
+        {"name": "fare", "type": ["null", {"type": "bytes", "logicalType": "decimal", "precision": 8, "scale": 2}]},
+        {"name": "tags", "type": ["null", {"type": "array", "items": ["null", "string"]}]},
+    ],
+    "connect.name": "shop.public.trips.Value",
+}
+SOURCE = [("connector", "string"), ("name", "string"), ("ts_ms", "long"), ("schema", "string"), ("txId", "long")]
+ENVELOPE = {
+    "type": "record",
+    "name": "Envelope",
+    "namespace": "shop.public.trips",
+    "fields": [
+        {"name": "before", "type": ["null", ROW], "default": None},
+        {"name": "after", "type": ["null", "Value"], "default": None},
+        {
+            "name": "source",
+            "type": {
+                "type": "record",
+                "name": "Source",
+                "namespace": "io.debezium.connector.postgresql",
+                "fields": [
+                    *({"name": name, "type": kind} for name, kind in SOURCE),
+                    {
+                        "name": "snapshot",
+                        "type": [{"type": "string", "connect.default": "false"}, "null"],
+                        "default": "false",
+                    },
+                    {"name": "lsn", "type": ["null", "long"], "default": None},
+                    {"name": "xmin", "type": ["null", "long"], "default": None},
+                ],
+            },
+        },
+        {"name": "op", "type": "string"},
+        {"name": "ts_ms", "type": ["null", "long"], "default": None},
+    ],
+}
+
+
+def test_events_of_a_topic_in_avro_are_taken_and_their_tombstones_passed_over() -> None:
+    pytest.importorskip("confluent_kafka")
+    from tests.ingestion.stand_in_kafka import Kafka, Topic  # noqa: PLC0415 - needs the extra
+
+    def value(op: str, lsn: int, after: Row | None, before: Row | None = None) -> bytes:
+        out = io.BytesIO()
+        place = {"connector": "postgresql", "name": "shop", "ts_ms": 1, "schema": "public", "txId": 5, "lsn": lsn}
+        fastavro.schemaless_writer(out, ENVELOPE, {"op": op, "after": after, "before": before, "source": place})
+        return out.getvalue()
+
+    one = {"id": 1, "at": 7, "fare": Decimal("1.50"), "tags": ["a", None]}
+    kafka, t = Kafka(t=Topic()), target()
+    kafka.topics["t"].put(0, value("r", 1, one), value("c", 2, {**one, "id": 2}), b"\xff")
+    kafka.topics["t"].put(0, value("d", 3, None, {"id": 2}), None)
+    source = kafka.source(kind="avro", source__kafka__value__deserializer__schema=json.dumps(ENVELOPE))
+    (done,) = hoodie.ingest(source, t, changes="postgres", record_key="id").rounds
+    assert (done.rows, done.bad, done.pieces) == (3, 1, 5)
+    assert rows(t, "id", "at", "fare", "tags", "_event_lsn") == [(*one.values(), 1)]
+    kafka.topics["t"].put(0, value("u", 4, {**one, "at": None}, one))
+    assert hoodie.ingest(source, t, changes="postgres").bad == 0
+    assert rows(t, "id", "at", "_event_lsn") == [(1, None, 4)]
 
 
 def test_files_of_dms_are_taken_a_full_load_first(tmp_path: Path) -> None:
