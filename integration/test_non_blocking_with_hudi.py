@@ -17,9 +17,9 @@ import pytest
 import hoodie
 from integration.hudi_client import HudiPeer
 from integration.tables import TRIPS, trips
-from integration.views import View, by_hudi, by_rust, differences, ours
+from integration.views import BEGINNING, View, by_hudi, by_rust, differences, ours
 from tests.begun import begun
-from tests.effort import soak_but
+from tests.effort import SOAK, soak_but
 
 MODE = {
     "hoodie.write.concurrency.mode": "NON_BLOCKING_CONCURRENCY_CONTROL",
@@ -33,6 +33,7 @@ class Both:
 
     def __init__(self, hudi: HudiPeer, path: Path, *, ordering: str | None, version: str, more: Any = None) -> None:
         self.hudi, self.path, self.ordering = hudi, path, ordering
+        self.pulled = BEGINNING
         self.options = {
             "hoodie.table.name": path.name,
             "hoodie.datasource.write.recordkey.field": "id",
@@ -115,6 +116,10 @@ class Both:
         assert by_hudi(self.hudi)(self.path, View()) == seen
         assert by_hudi(self.hudi, {"hoodie.metadata.enable": "true"})(self.path, View()) == seen
         assert by_hudi(self.hudi)(self.path, View("read_optimized")) == ours(self.path, View("read_optimized"))
+        latest = max(commit.position for commit in self.table.timeline.commits)
+        pull = View("incremental", self.pulled, latest)
+        assert by_hudi(self.hudi)(self.path, pull) == ours(self.path, pull)
+        self.pulled = latest
         if in_bases:
             assert by_rust(self.path, View()) == seen
 
@@ -160,7 +165,8 @@ def test_each_appends_between_the_beginning_and_the_end_of_the_other(hudi, tmp_p
         both.table.run_compaction()
         end()
     both.check(in_bases=True)
-    assert differences(both.path, ours, by_hudi(hudi), skip=both.began_before_a_compaction) == []
+    if SOAK:
+        assert differences(both.path, ours, by_hudi(hudi), skip=both.began_before_a_compaction) == []
     found = both.fares()
     says = (both.path / ".hoodie/hoodie.properties").read_text()
     assert ("hoodie.table.metadata.partitions=column_stats,files,partition_stats" in says) == bool(more)
