@@ -28,8 +28,9 @@ from pyspark.sql.utils import to_str
 
 from hoodie.errors import OptionError
 from hoodie.model.meta_fields import COMMIT_TIME
+from hoodie.options.values import OverwriteMode
 from pyspark_hoodie import dataframe
-from pyspark_hoodie.frame_marks import marked
+from pyspark_hoodie.frame_marks import is_classic, marked
 from pyspark_hoodie.schema import selected_schema
 from pyspark_hoodie.sql_create import creating
 from pyspark_hoodie.where import quoted
@@ -40,7 +41,7 @@ _PATTERN = re.compile(r"(/\*+)+/?$")
 
 _formats: set[str] = set()
 tables_by_name: list[Any] = []
-"""The module that knows the session's catalog (`sql_catalog.py`), which `sql_hook.py` gives."""
+"""The modules that know the session's catalog (`sql_catalog.py`), and what clients write (`connect_saves.py`), by `sql_hook.py`."""
 _originals: dict[tuple[Any, str], Any] = {}
 """What `disable` puts back: properties and methods of Spark's classes, and functions of its modules."""
 
@@ -369,6 +370,18 @@ class _Writing(Remembers):
         if state.is_ours or catalog.is_ours(state.format):
             if state.layout is not None:
                 raise OptionError(f"{state.layout} has no meaning for a table of format {FORMAT!r}: leave it out")
+            if not is_classic(spark):
+                state.add(options)
+                by = (
+                    state.partition_by
+                    if partitionBy is None
+                    else [partitionBy]
+                    if type(partitionBy) is str
+                    else partitionBy
+                )
+                saved = dict(state.options.values())
+                tables_by_name[1].save_as_table(state.source, name, dataframe.mode_of(mode or state.mode), saved, by)
+                return
             if not catalog.prepare(spark, f"table {name} using {state.format}"):
                 raise OptionError(no_catalog_table(f"saveAsTable({name!r})"))
             state.add(options)
@@ -376,7 +389,18 @@ class _Writing(Remembers):
             super().saveAsTable(name, None, mode, partitionBy, **options)  # type: ignore[misc]
 
     def insertInto(self, tableName: str, *args: Any, **options: Any) -> None:
-        catalog = tables_by_name[0]
+        state, (catalog, saves) = self._hoodie, tables_by_name
+        if not is_classic(state.source.sparkSession):
+            overwrite = (args or (options.get("overwrite"),))[0]
+            replaces = (
+                dataframe.mode_of(state.mode or dataframe.APPEND) == dataframe.OVERWRITE
+                if overwrite is None
+                else overwrite
+            )
+            dynamic = dataframe.session_overwrite_mode(state.source.sparkSession) is OverwriteMode.DYNAMIC
+            mode = "append" if not replaces else "overwrite partitions" if dynamic else "overwrite"
+            if saves.write(state.source, tableName, mode, dict(state.options.values()), by_name=False):
+                return
         if not catalog.prepare(self._hoodie.source.sparkSession, tableName) and self._hoodie.is_ours:
             raise OptionError(
                 f"insertInto({tableName!r}) writes to catalog tables, and there are none of format {FORMAT!r}: "

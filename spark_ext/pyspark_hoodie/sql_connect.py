@@ -272,8 +272,8 @@ class _Statement:
         if words.sees("REPLACE"):
             _refuse("INSERT … REPLACE WHERE", "DELETE the rows, and INSERT")
         rows = self.rows(words.at)
-        filled = _filled(table, rows, rows.columns if by_name else names, fixed)
-        table.write(*self.mode(fixed, filled, overwrites=overwrites, dynamic=dynamic))
+        whole = filled(table, rows, rows.columns if by_name else names, fixed)
+        table.write(*self.mode(fixed, whole, overwrites=overwrites, dynamic=dynamic))
         return self.nothing()
 
     def partition(self) -> tuple[dict[str, str], bool]:
@@ -320,7 +320,7 @@ class _Statement:
         return self.nothing()
 
 
-def _filled(table: CatalogTable, rows: DataFrame, names: Sequence[str], fixed: Mapping[str, str]) -> DataFrame:
+def filled(table: CatalogTable, rows: DataFrame, names: Sequence[str], fixed: Mapping[str, str]) -> DataFrame:
     """The rows with all columns of the table, in their types."""
     if len(rows.columns) != len(names):
         raise OptionError(

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from hoodie.errors import HoodieError, OptionError
 from hoodie.model.meta_fields import COMMIT_TIME
 from hoodie.model.names import name_of, parse_base_file
-from pyspark_hoodie import hook, sql_catalog, sql_connect, sql_definitions, sql_statements
+from pyspark_hoodie import connect_saves, hook, sql_catalog, sql_connect, sql_definitions, sql_statements
 from pyspark_hoodie.frame_marks import is_classic
 from pyspark_hoodie.sql_create import creating
 from pyspark_hoodie.sql_words import instants_as_versions
@@ -53,7 +53,7 @@ _CHANGES = re.compile(r"\bhudi_table_changes\s*\(", re.IGNORECASE)
 
 def enable(spark: SparkSession, aliases: Iterable[str] = ()) -> None:
     """After `hook.enable`, which keeps what it replaces; `hook.disable` undoes it, but for names that SQL has learnt."""
-    hook.tables_by_name[:] = [sql_catalog]
+    hook.tables_by_name[:] = [sql_catalog, connect_saves]
     hook.replace_method(type(spark), "sql", _with_sentences)
     frame = type(spark.range(0))
     hook.replace_method(frame, "writeTo", _to_name)
@@ -268,6 +268,29 @@ class _WritingTo:
         with self._creating():
             super().createOrReplace()  # type: ignore[misc]
 
+    def append(self) -> None:
+        if not self._written(connect_saves.APPEND):
+            super().append()  # type: ignore[misc]
+
+    def overwritePartitions(self) -> None:
+        if not self._written(connect_saves.OVERWRITE_PARTITIONS):
+            super().overwritePartitions()  # type: ignore[misc]
+
+    def overwrite(self, condition: Any) -> None:
+        spark = self._hoodie.source.sparkSession
+        if not is_classic(spark):
+            connect_saves.refuse(
+                spark, self._name, "writeTo(…).overwrite", "use overwritePartitions(), or INSERT OVERWRITE"
+            )
+        super().overwrite(condition)  # type: ignore[misc]
+
+    def _written(self, mode: str) -> bool:
+        """Whether a client of Connect has written the rows."""
+        frame = self._hoodie.source
+        if is_classic(frame.sparkSession):
+            return False
+        return connect_saves.write(frame, self._name, mode, dict(self._hoodie.options.values()))
+
     def _creating(self) -> AbstractContextManager[None]:
         return creating(self._name, dict(self._hoodie.options.values()))
 
@@ -281,6 +304,8 @@ class _WritingTo:
 def _into_name(merge_into: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(merge_into)
     def call(self: Any, table: str, condition: Any) -> Any:
+        if not is_classic(self.sparkSession):
+            connect_saves.refuse(self.sparkSession, table, "mergeInto", "make a view of the rows, and use MERGE INTO")
         sql_catalog.prepare(self.sparkSession, table)
         refusal = hook.no_view_changes(self.sparkSession, table, "mergeInto", _VERBS["merge"])
         if refusal is not None:

@@ -11,9 +11,11 @@ from typing import Any
 
 from _pytest.outcomes import Failed
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import hoodie
 import pyspark_hoodie
+from hoodie.errors import HoodieError
 from tests.effort import SOAK
 from tests.spark.conftest import options_of
 from tests.spark.random_statements import first_difference
@@ -126,11 +128,39 @@ def sql_and_other_formats(at: Asker) -> None:
 
     at.step("view", view)
     frame = at.rows(("k7", "a", 7, 1))
-    at.step("saveAsTable", lambda: frame.write.format("hoodie").saveAsTable("t"))
+    at.step("by name", lambda: by_name(at, f"default.by_name_{at.table_type.lower()}"))
     at.step("overwrite", lambda: at.save(frame, "overwrite"))
     at.step("overwritten", at.read)
     at.step("parquet", lambda: frame.write.format("parquet").save(at.path + "_plain"))
     at.step("parquet read", lambda: at.spark.read.parquet(at.path + "_plain").count())
+
+
+def by_name(at: Asker, name: str) -> list[Any]:
+    """Writes of DataFrames into a table by its name, and how often each says what to do instead."""
+    one = at.rows(("n1", "a", 1, 1))
+    writer = one.write.format("hoodie").partitionBy("part").options(primaryKey="id", preCombineField="ts")
+    writer.saveAsTable(name)
+    refused = []
+    for fails in (
+        lambda: one.write.format("hoodie").saveAsTable(name),
+        lambda: one.mergeInto(name, F.lit(True)),
+        lambda: one.writeTo(name).overwrite(F.lit(True)),
+        lambda: one.drop("qty").writeTo(name).append(),
+    ):
+        try:
+            fails()
+        except HoodieError as error:
+            refused.append(str(error))
+    at.rows(("n2", "b", 2, 1)).write.mode("append").format("hoodie").saveAsTable(name)
+    at.rows(("n1", "a", 11, 2)).select("ts", "qty", "part", "id").writeTo(name).append()
+    table = at.spark.table(name)
+    at.rows(("n3", "c", 3, 1)).select(*table.columns).toDF(*"wxyz").write.insertInto(name)
+    found = [quantities(at.spark.table(name))]
+    at.rows(("n4", "a", 4, 1)).writeTo(name).overwritePartitions()
+    found.append(quantities(at.spark.table(name)))
+    at.rows(("n5", "a", 5, 1)).select(*table.columns).write.insertInto(name, overwrite=True)
+    found.append(quantities(at.spark.table(name)))
+    return [*found, refused]
 
 
 def statements(at: Asker) -> None:

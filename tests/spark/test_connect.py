@@ -110,9 +110,15 @@ def test_inserts_and_overwrites_of_the_table_object(told):
 
 def test_sql_and_its_sentences(told):
     assert told["view"] == sum(THIRD.values())
-    kind, text = told["saveAsTable"]
-    assert kind == "OptionError"
-    assert "would make a catalog table" in text
+
+
+def test_tables_by_name_are_written_by_dataframes(told):
+    *found, refused = told["by name"]
+    assert found == [{"n1": 11, "n2": 2, "n3": 3}, {"n2": 2, "n3": 3, "n4": 4}, {"n5": 5}]
+    words = ("already", "MERGE INTO", "overwritePartitions", "lack its column qty")
+    assert len(refused) == len(words)
+    for text, word in zip(refused, words, strict=True):
+        assert word in text
 
 
 def test_statements_that_a_client_carries_out(answers):
