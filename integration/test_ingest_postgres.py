@@ -45,7 +45,7 @@ def run(database: str, *statements: str) -> None:
         connection.commit()
 
 
-def test_types_arrive_as_tables_have_them_and_every_reader_reads_them(
+def test_types_arrive_as_tables_have_them_and_apache_hudi_reads_them(
     database: str, tmp_path: Path, hudi: HudiPeer
 ) -> None:
     run(
@@ -70,7 +70,6 @@ def test_types_arrive_as_tables_have_them_and_every_reader_reads_them(
     }
     assert {name for name, value in two.items() if value is not None} == {"id"}
     assert str(hoodie.open_table(path).schema.field("price").type) == "decimal128(12, 2)"
-    assert len(rust_peer.read(path)) == 2
     assert sorted(row["id"] for row in hudi.read(path).rows) == [1, 2]
 
 
@@ -151,4 +150,5 @@ def test_kills_in_the_middle_of_rounds_lose_and_double_nothing_while_rows_are_co
     expected = sorted(n * 2 + writer for writer in (0, 1) for n in range(counts[writer]))
     assert sorted(hoodie.open_table(path).scan(["id"]).to_arrow().column("id").to_pylist()) == expected
     assert sorted(row["id"] for row in hudi.read(path).rows) == expected
+    assert sorted(row["id"] for row in rust_peer.read(path)) == expected
     assert hoodie.open_table(path).doctor().findings == ()

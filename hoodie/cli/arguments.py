@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -23,6 +23,15 @@ PlainCommand: TypeAlias = "Callable[[argparse.Namespace, Mapping[str, str]], Rep
 
 class Parser(argparse.ArgumentParser):
     """A parser whose message for a command or choice that does not exist names the nearest one."""
+
+    other_parser: Callable[[str, Sequence[str]], argparse.ArgumentParser | None] | None = None
+    """Of a command that understands another command line, too: gives its parser, by the command's name and what stands behind it."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        other = self.other_parser(self.prog, args) if self.other_parser is not None and args is not None else None
+        return (other.parse_known_args if other else super().parse_known_args)(args, namespace)
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         choices = [str(choice) for choice in action.choices or ()]

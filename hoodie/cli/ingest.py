@@ -1,28 +1,28 @@
-"""The command `ingest`: what is new in a folder, another table or a database, into a table."""
+"""The command `ingest`: what is new in a folder, another table, a database or a topic of Kafka, into a table."""
 
 from __future__ import annotations
 
 import argparse
-import signal
-import sys
 from collections.abc import Mapping
-from dataclasses import asdict
-from types import FrameType
 
-from hoodie.cli.arguments import Commands, add_options, assignment, duration, table_path
-from hoodie.cli.report import harmless_json
-from hoodie.errors import harmless
+from hoodie.cli.arguments import Commands, Parser, add_options, assignment, duration, table_path
+from hoodie.cli.ingest_rounds import run_rounds
+from hoodie.cli.streamer import parser_of_streamer
 from hoodie.ingestion.change_logs import KINDS as LOGS
-from hoodie.ingestion.ingest import OPERATIONS, ingest
+from hoodie.ingestion.ingest import OPERATIONS
 from hoodie.ingestion.sources import KINDS
-from hoodie.model.ingest_results import IngestRound
-
-DONE = 0
 
 
 def register(to: Commands) -> None:
     text = "write what is new in a folder of files, another table, a database or a topic of Kafka, into a table; each row once"
-    added = to.add_parser("ingest", help=text, description=text)
+    added = to.add_parser(
+        "ingest",
+        help=text,
+        description=text,
+        epilog="With --target-base-path it takes the flags of Apache Hudi's Streamer; --target-base-path . --help lists them.",
+    )
+    if isinstance(added, Parser):
+        added.other_parser = parser_of_streamer
     added.add_argument(
         "source",
         metavar="SOURCE",
@@ -67,18 +67,12 @@ def register(to: Commands) -> None:
 
 
 def run(args: argparse.Namespace, options: Mapping[str, str], reached_by: Mapping[str, str]) -> int:
-    """Ingest; gives the exit status. Each round is printed when it is done."""
-
-    def tell(done: IngestRound) -> None:
-        print(harmless_json(asdict(done)) if args.json else harmless(str(done)), flush=True)
-
-    if args.continuous:
-        signal.signal(signal.SIGTERM, _end)
-    result = ingest(
+    """Ingest; gives the exit status."""
+    return run_rounds(
+        args,
         args.source,
         args.path,
         format=args.format,
-        name=args.name,
         sql=args.sql,
         operation=args.operation,
         record_key=args.key,
@@ -89,23 +83,11 @@ def run(args: argparse.Namespace, options: Mapping[str, str], reached_by: Mappin
         max_files=args.max_files,
         max_bytes=args.max_bytes,
         max_rows=args.max_rows,
-        quarantine=not args.strict,
-        continuous=args.continuous,
         interval_s=args.every,
-        dry_run=args.dry_run,
         options=options,
         storage_options=reached_by,
         source_options=dict(args.source_options),
-        on_round=tell,
     )
-    if not result.rounds and not args.json:
-        print("nothing new")
-    return DONE
-
-
-def _end(number: int, _: FrameType | None) -> None:
-    """Whatever a round is doing: one that is not committed is not there, and the next call goes on behind the last one."""
-    sys.exit(DONE)
 
 
 def _columns(text: str) -> list[str]:

@@ -123,7 +123,7 @@ def parse_database(
     secrets = {password or "", *_secrets(uri)}
     if scheme == POSTGRESQL:
         uri = _with_user(uri, user, password)
-    else:
+    elif scheme != SQLITE:  # which knows no users
         settings.update({k: v for k, v in (("username", user), ("password", password)) if v is not None})
     secrets |= {quote(each, safe="") for each in secrets} | {unquote(each) for each in secrets}
     return Database(uri, scheme, chosen, settings, tuple(secrets - {""}))

@@ -16,6 +16,18 @@ REASONS: dict[str, tuple[str, ...]] = {
         *("hoodie.datasource.write.schema.evolution.enable", "hoodie.datasource.write.schema.on.read.enable"),
         "hoodie.bloom.index.false.positive.rate",
     ),
+    "it counts for hoodie ingest with the flags of Hudi's Streamer, which reads it": (
+        *(
+            "hoodie.streamer.source.dfs.root",
+            "hoodie.streamer.transformer.sql",
+            "hoodie.streamer.source.hoodieincr.path",
+        ),
+        *(
+            f"hoodie.streamer.jdbc.{name}"
+            for name in ("url", "user", "password", "table.name", "incr.pull", "table.incr.column.name")
+        ),
+        *(f"hoodie.streamer.schemaprovider.{name}.schema.file" for name in ("source", "target")),
+    ),
     "rows come from the program that writes, not from Hudi's Streamer": (
         *("hoodie.streamer.", "hoodie.deltastreamer.", "hoodie.utilities.", "hoodie.kafka.", "hoodie.debezium."),
         *("hoodie.schemaprovider.", "hoodie.meta.sync.classes", "hoodie.meta.sync.enable", "hoodie.tableservice."),
