@@ -135,9 +135,19 @@ def _is_view_of_ours(spark: Any, name: str) -> bool:
         frame = spark.table(name)
         if COMMIT_TIME in frame.columns:
             return True
-        return any(parse_base_file(name_of(uri)) for uri in frame.inputFiles())
+        return _reads_ours(frame) or any(parse_base_file(name_of(uri)) for uri in frame.inputFiles())
     except PySparkException:
         return False  # Spark will say what is wrong with it
+
+
+def _reads_ours(frame: Any) -> bool:
+    """Whether it reads a table of the catalog that is ours."""
+    if not is_classic(frame.sparkSession):
+        return False
+    leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
+    found = [leaves.apply(at) for at in range(leaves.size())]
+    tables = [leaf.table() for leaf in found if leaf.getClass().getSimpleName() == "DataSourceV2Relation"]
+    return any(table.getClass().getName() == "hoodie_spark.HoodieTable" for table in tables)
 
 
 def _is_view(spark: Any, name: str) -> bool:
