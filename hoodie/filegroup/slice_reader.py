@@ -18,12 +18,14 @@ from hoodie.filegroup.log_scan import LogRecords, read_log_records
 from hoodie.filegroup.missing_file import missing_file_error
 from hoodie.filegroup.picks import in_few_batches, taken
 from hoodie.filegroup.renamed import renames_for
+from hoodie.filegroup.skeleton import skeleton_batches
 from hoodie.filegroup.stored_merge import Newer, merge_with_stored
 from hoodie.format.parquet_file import check_meta_columns, open_parquet, read_batches, row_bytes
 from hoodie.model.columns import ColumnHistory
-from hoodie.model.files import FileSlice
+from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.instant import InstantRange
 from hoodie.model.meta_fields import COMMIT_TIME, RECORD_KEY
+from hoodie.model.names import folder_of
 from hoodie.model.plans import MergeRule, ReadContext, ReadTask, RowFilter, UnstoredColumns, WholeSlice
 from hoodie.storage.base import Storage
 from hoodie.storage.refusals import is_of_storage
@@ -244,8 +246,14 @@ def read_base_file(
     where = f"{base.path} of table {storage.uri}"
     stored = schema if unstored is None else unstored.decoded(schema)
     names = stored.names if renames is None else renames.sources(stored.names)
+    source = base.source if isinstance(base, BaseFile) else None
     with open_base_file(storage, base) as (file, _):
-        for batch in base_batches(file, names, size_bytes=base.size_bytes, batch_rows=batch_rows, path=where):
+        if source is None:
+            batches = base_batches(file, names, size_bytes=base.size_bytes, batch_rows=batch_rows, path=where)
+        else:
+            folder = folder_of(base.path)
+            batches = skeleton_batches(file, source, stored, folder, batch_rows=batch_rows, path=where)
+        for batch in batches:
             rows = conform(batch if renames is None else renames.apply(batch), stored, path=where)
             yield rows if unstored is None else unstored.completed(rows, schema, base.path)
 

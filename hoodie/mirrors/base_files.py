@@ -36,6 +36,10 @@ class Describing:
     """Describes a base file, which has the columns of the schema but those that the folder says."""
 
     def __init__(self, context: TableContext, schema: pa.Schema, folders: FolderValues | None) -> None:
+        if context.config.bootstrap_base:
+            raise UnsupportedTableError(
+                f"table {context.storage.uri} was bootstrapped: the columns of a row are in two files, which no other format knows"
+            )
         self._context = context
         self._folders = folders
         made = set() if folders is None else {field.name for field in folders.fields}

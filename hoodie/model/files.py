@@ -13,12 +13,28 @@ class FileGroupId(NamedTuple):
     file_id: str
 
 
+class SourceFile(NamedTuple):
+    """A file outside of the table, from which it was bootstrapped: it has the columns that a skeleton lacks."""
+
+    uri: str
+    size_bytes: int
+    """When it was bootstrapped."""
+    partition_fields: tuple[str, ...]
+    """Columns that it may lack: then the folder has their values,"""
+    hive_style: bool
+    """written so."""
+    url_encode: bool
+    slash_dates: bool
+
+
 class BaseFile(NamedTuple):
     partition_path: str
     file_id: str
     instant: InstantTime
     name: str
     size_bytes: int
+    source: SourceFile | None = None
+    """The file is a skeleton, which has the `_hoodie_` columns alone; queries know it (`read/bootstrap.py`)."""
 
     @property
     def path(self) -> str:

@@ -16,6 +16,9 @@ from hoodie.model.enums import Action, State
 _SECONDS_DIGITS = 14
 _MILLIS_DIGITS = 17
 
+BOOTSTRAP_INSTANTS = ("00000000000001", "00000000000002")
+"""Which are no moments: of a bootstrap, the first for what it leaves where it is, the second for what it copies."""
+
 
 class InstantTime(str):
     """An instant time: a text that equals and hashes as its digits do, and is earlier or later than another one.

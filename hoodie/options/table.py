@@ -165,6 +165,11 @@ class TableConfig:
         return self.raw.get(INDEX, "") in OUTSIDE_INDEXES
 
     @property
+    def bootstrap_base(self) -> str:
+        """Where the files stand that the table was bootstrapped from; empty: it was not."""
+        return self.raw.get(_BOOTSTRAP, "")
+
+    @property
     def layout(self) -> Layout:
         """What its version settles."""
         return LAYOUTS[self.version]
@@ -618,10 +623,6 @@ class _Properties:
             raise self.unsupported(f"its log files are {self.get(_LOG_FORMAT)}, this release reads HOODIE_LOG only")
         if self.flag(_MANY_FORMATS, default=False):
             raise self.unsupported("it mixes base file formats, this release reads PARQUET only")
-        if self.get(_BOOTSTRAP):
-            raise self.unsupported(
-                "it is a bootstrap table: its data stands elsewhere, where this release does not read"
-            )
 
 
 def _key_generator(read: _Properties) -> KeyGeneratorType | None:

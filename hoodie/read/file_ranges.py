@@ -192,7 +192,8 @@ def read_ranges(storage: Storage, columns: Kinds, base: BaseFile) -> Known:
             footer_ranges = ranges_of_footer(metadata, [stored[name] for name in columns if name in stored])
     except (CorruptFileError, pa.ArrowException):
         return dict.fromkeys(columns, UNKNOWN)
+    lacking = ALL_NULL if base.source is None else UNKNOWN
     return {
-        name: converted(footer_ranges[name], stored[name].type, kind) if name in stored else ALL_NULL
+        name: converted(footer_ranges[name], stored[name].type, kind) if name in stored else lacking
         for name, kind in columns.items()
     }

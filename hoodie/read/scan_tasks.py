@@ -64,6 +64,7 @@ def with_scan_files(
         or not can_be_copied(context.rule)
         or context.history is not None
         or context.unstored is not None
+        or any(task.slice.base is not None and task.slice.base.source for task in logged)
     ):
         return tuple(tasks)
     found = plan_row_copies(table.storage, table.cache, context, logged)

@@ -10,7 +10,7 @@ from hoodie.format.layout import LAYOUTS
 from hoodie.lock.file_lock import LOCK_PATH
 from hoodie.model.enums import Action, State
 from hoodie.model.findings import RepairKind
-from hoodie.model.instant import Instant, parse_instant
+from hoodie.model.instant import BOOTSTRAP_INSTANTS, Instant, parse_instant
 from hoodie.model.names import (
     COMPLETES_AS,
     CONSUMERS,
@@ -169,7 +169,10 @@ def unreplaced_groups(look: Look) -> Iterator[Hit]:
 
 def no_moment(look: Look) -> Iterator[Hit]:
     """Instants whose digits are no moment: nobody can write after one."""
+    expected = BOOTSTRAP_INSTANTS if look.context.config.bootstrap_base else ()
     for instant in look.snapshot.timeline:
+        if instant.time in expected:
+            continue
         try:
             parse_instant(instant.time)
         except CorruptFileError:

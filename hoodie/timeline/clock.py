@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 
 from hoodie.errors import LockError
-from hoodie.model.instant import InstantTime, format_instant, next_instant, parse_instant
+from hoodie.model.instant import BOOTSTRAP_INSTANTS, InstantTime, format_instant, next_instant, parse_instant
 
 _LONGEST_PAUSE_S = 0.05
 MAX_COMMIT_WAIT_S = 120.0
@@ -100,5 +100,6 @@ class Clock:
         return self._behind_s(now_s if not step_s else now_s // step_s * step_s, instant_time)
 
     def _behind_s(self, moment_s: float, instant_time: str) -> float:
-        instant = parse_instant(instant_time).replace(tzinfo=None)
+        is_first = instant_time in BOOTSTRAP_INSTANTS
+        instant = datetime.min if is_first else parse_instant(instant_time).replace(tzinfo=None)
         return (instant - self._in_zone(moment_s).replace(tzinfo=None)).total_seconds()

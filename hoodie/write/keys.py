@@ -93,6 +93,10 @@ def table_keys(context: TableContext, snapshot: Snapshot, options: WriteOptions)
         UnsupportedTableError: no key generator that the properties and options allow made the stored rows.
     """
     config = context.config
+    if config.bootstrap_base:
+        raise UnsupportedTableError(
+            f"table {config.uri} was bootstrapped, and its rows are not looked up by their keys: give a filter, scan(where=…)"
+        )
     unnamed = bool(options.complex_key_new_encoding)
     named = not unnamed and config.populate_meta_fields
     made = key_generator(config, options.key_settings, name_single_key=named)

@@ -113,6 +113,8 @@ def _shares(spark: SparkSession, context: TableContext, plan: ReadPlan, where: W
         return "the table's schema has a history, by which columns of older files are found"
     if any(is_vector(field.type) for field in plan.context.schema):
         return "it has vectors, which are bytes in its files"
+    if context.config.bootstrap_base:
+        return "it was bootstrapped: the columns of a row are in two files"
     if context.config.drops_partition_columns:
         return "its files leave the partition columns out"
     root = sparks_root(spark, context.storage)

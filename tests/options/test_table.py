@@ -499,7 +499,6 @@ def test_custom_partition_fields_are_given_as_columns():
         ({"hoodie_table_base_file_format": "ORC"}, "base files are ORC"),
         ({"hoodie_table_log_file_format": "X"}, "log files are X"),
         ({"hoodie_table_multiple_base_file_formats_enable": "true"}, "mixes"),
-        ({"hoodie_bootstrap_base_path": "/elsewhere"}, "bootstrap"),
     ],
 )
 def test_tables_that_cannot_be_read_are_unsupported(changed, told):

@@ -1,0 +1,100 @@
+"""Base files of bootstrapped tables that have the `_hoodie_` columns alone: row by row, the other columns stand in a file elsewhere.
+
+The row groups of the two do not align, so both are read from their first row on. Which columns are needed is pushed down to both;
+a filter is applied to whole rows. Witness: integration/test_bootstrap_with_hudi.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie.errors import CorruptFileError, MissingFileError
+from hoodie.format.parquet_file import open_parquet, read_batches
+from hoodie.keygen.unstored import FolderValues, repeated
+from hoodie.model.files import SourceFile
+from hoodie.model.meta_fields import META_COLUMNS
+from hoodie.storage.uri import open_storage
+
+
+def source_of(source: SourceFile, *, skeleton: str, rows: int) -> pq.ParquetFile:
+    """The file that has the other columns of a skeleton with so many rows; its caller closes it.
+
+    Raises:
+        MissingFileError: it is gone. CorruptFileError: it is not the file that was bootstrapped.
+    """
+    folder, _, name = source.uri.rpartition("/")
+    storage = open_storage(folder)
+    name = unquote(name)
+    where = f"{source.uri}, which has the columns of {skeleton}"
+    advice = "put the file back that the table was bootstrapped from"
+    try:
+        size = storage.stat(name).size_bytes
+        opened = storage.open_input(name)
+    except FileNotFoundError as exc:
+        raise MissingFileError(f"{where}, is gone: {advice}") from exc
+    try:
+        if size != source.size_bytes:
+            raise CorruptFileError(f"{where}, was changed: it had {source.size_bytes} bytes, and has {size}; {advice}")
+        file = open_parquet(opened, path=where)
+        if file.metadata.num_rows != rows:
+            raise CorruptFileError(
+                f"{where}, was changed: {rows} rows are known, and it has {file.metadata.num_rows}; {advice}"
+            )
+    except CorruptFileError:
+        opened.close()
+        raise
+    return file
+
+
+def skeleton_batches(
+    skeleton: pq.ParquetFile, source: SourceFile, schema: pa.Schema, partition_path: str, *, batch_rows: int, path: str
+) -> Iterator[pa.RecordBatch]:
+    """Rows of both files together, with those of the columns that one of them has, or the folder."""
+    meta = [name for name in schema.names if name in META_COLUMNS]
+    with source_of(source, skeleton=path, rows=skeleton.metadata.num_rows) as file:
+        stored = set(file.schema_arrow.names)
+        data = [name for name in schema.names if name in stored and name not in META_COLUMNS]
+        left = read_batches(skeleton, meta, batch_rows=batch_rows, path=path)
+        right = read_batches(file, data, batch_rows=batch_rows, path=source.uri)
+        folders = _folder_columns(source, schema, stored, partition_path)
+        for one, other in _aligned(left, right):
+            columns = [*one.columns, *other.columns, *(repeated(value, one.num_rows) for value in folders.values())]
+            names = [*meta, *data, *folders]
+            if names:
+                yield pa.RecordBatch.from_arrays(columns, names=names)
+            else:
+                yield one
+
+
+def _folder_columns(
+    source: SourceFile, schema: pa.Schema, stored: set[str], partition_path: str
+) -> dict[str, pa.Scalar]:
+    """Values of partition columns that the source file lacks."""
+    wanted = [name for name in source.partition_fields if name in schema.names and name not in stored]
+    if not wanted:
+        return {}
+    fields = tuple(
+        schema.field(name) if name in wanted else pa.field(name, pa.string()) for name in source.partition_fields
+    )
+    values = FolderValues(fields, source.hive_style, source.url_encode, source.slash_dates).of(partition_path)
+    return {name: values[name] for name in wanted}
+
+
+def _aligned(
+    left: Iterator[pa.RecordBatch], right: Iterator[pa.RecordBatch]
+) -> Iterator[tuple[pa.RecordBatch, pa.RecordBatch]]:
+    """Batches of as many rows; each side has as many in all."""
+    one, other = _next(left), _next(right)
+    while one is not None and other is not None:
+        rows = min(one.num_rows, other.num_rows)
+        yield one.slice(0, rows), other.slice(0, rows)
+        one = one.slice(rows) if rows < one.num_rows else _next(left)
+        other = other.slice(rows) if rows < other.num_rows else _next(right)
+
+
+def _next(batches: Iterator[pa.RecordBatch]) -> pa.RecordBatch | None:
+    return next((batch for batch in batches if batch.num_rows), None)
