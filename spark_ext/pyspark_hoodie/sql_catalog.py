@@ -218,7 +218,7 @@ def _install(spark: Any) -> None:
 def _tell(spark: Any, provider: str) -> None:
     """See to it that Spark knows the format: else it refuses statements before any catalog is asked."""
     if find_spec("pyspark.sql.datasource") is None:
-        load_source(spark._jvm, provider.lower())
+        load_source(spark._jvm, provider)  # which Spark looks up as it is written
         return
     hook.tell_spark(spark)
     if provider.lower() == HUDI and not hook.is_ours(HUDI) and spark not in _told:
