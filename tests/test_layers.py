@@ -144,11 +144,12 @@ def foreign_breaks(modules: Mapping[str, str], *, required: set[str], optional: 
 
 
 def declared() -> tuple[set[str], set[str]]:
-    """Import names of the required and of the optional packages of pyproject.toml."""
+    """Import names of the required and of the optional packages of pyproject.toml; Google's share one."""
 
     def name(requirement: str) -> str:
         letters = (c if c.isalnum() or c in "-_" else " " for c in requirement)
-        return "".join(letters).split()[0].replace("-", "_")
+        found = "".join(letters).split()[0].replace("-", "_")
+        return "google" if found.startswith("google_") else found
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = {key: values for key, values in project["optional-dependencies"].items() if key not in ("dev", "test")}

@@ -1,7 +1,7 @@
 """Base files of bootstrapped tables that have the `_hoodie_` columns alone: row by row, the other columns stand in a file elsewhere.
 
 The row groups of the two do not align, so both are read from their first row on. Which columns are needed is pushed down to both;
-a filter is applied to whole rows. Witness: tests/read/test_bootstrap.py, on tables of Apache Hudi.
+a filter is applied to whole rows. Witness: integration/test_bootstrap_with_hudi.py.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from hoodie.errors import OptionError
 from hoodie.options.aws import GlueOptions
-from hoodie.options.option import Key, Keys, combined, fixed, group, key, option
+from hoodie.options.option import Key, Keys, combined, fixed, group, key, option, shared
 from hoodie.options.values import (
     CatalogKind,
     Extractor,
@@ -59,6 +59,7 @@ def servers_of(uris: str, *, option: str) -> Servers:
 
 _HIVE_SYNC = "hoodie.datasource.hive_sync."
 _HIVE_SYNC_TOOL = "org.apache.hudi.hive.HiveSyncTool"
+BIGQUERY_TOOL = "org.apache.hudi.gcp.bigquery.BigQuerySyncTool"
 _GLUE = "glue"
 _TOOL_CATALOGS: Mapping[str, CatalogKind] = {
     _HIVE_SYNC_TOOL: CatalogKind.HIVE,
@@ -69,15 +70,15 @@ _TOOL_CATALOGS: Mapping[str, CatalogKind] = {
 _ENABLE = key(f"{_HIVE_SYNC}enable", boolean(), False)
 """Register the table in a Hive metastore after each commit (docs/HIVE.md). A failure is a warning; the next one makes up for
 it."""
-_ENABLE_ALL = key("hoodie.datasource.meta.sync.enable", boolean(), False)
+ENABLE_ALL = key("hoodie.datasource.meta.sync.enable", boolean(), False)
 """Register the table after each commit in the catalogs of `hoodie.meta.sync.client.tool.class`."""
-_TOOLS = key("hoodie.meta.sync.client.tool.class", fields("Apache Hudi's classes"), _HIVE_SYNC_TOOL)
-"""Where tables are registered: `…hive.HiveSyncTool`, `…aws.sync.AwsGlueCatalogSyncTool`. Any other class is a warning at each
-write: the table is not registered there."""
+TOOLS = key("hoodie.meta.sync.client.tool.class", fields("Apache Hudi's classes"), _HIVE_SYNC_TOOL)
+"""Where tables are registered: `…hive.HiveSyncTool`, `…aws.sync.AwsGlueCatalogSyncTool`, `…gcp.bigquery.BigQuerySyncTool`. Any
+other class is a warning at each write: the table is not registered there."""
 MODE = key(f"{_HIVE_SYNC}mode", one_of(("hms", "jdbc", "hiveql", _GLUE)), "hms")
 """The way to a Hive metastore. The first three mean the same: the metastore's own interface, where Apache Hudi's default goes
 through a HiveServer. glue: AWS Glue instead."""
-_ENABLING = (_ENABLE, _ENABLE_ALL, _TOOLS, MODE)
+_ENABLING = (_ENABLE, ENABLE_ALL, TOOLS, MODE)
 
 
 def _enabled(enable: bool, enable_all: bool, tools: tuple[str, ...]) -> bool:
@@ -96,17 +97,23 @@ def _catalogs(enable: bool, enable_all: bool, tools: tuple[str, ...], mode: str)
 def not_registered(get: Callable[[Key[Any]], Any]) -> list[str]:
     """Registrations that the options ask for and that are not done, a sentence each."""
     enable, enable_all, tools, _ = map(get, _ENABLING)
-    others = [tool for tool in tools if tool not in _TOOL_CATALOGS] if enable or enable_all else []
-    return [f"the table is not registered by {tool} ({_TOOLS.name})" for tool in others]
+    others = [tool for tool in tools if tool not in (*_TOOL_CATALOGS, BIGQUERY_TOOL)] if enable or enable_all else []
+    return [f"the table is not registered by {tool} ({TOOLS.name})" for tool in others]
 
 
+RECREATES = key(f"{_HIVE_SYNC}recreate_table_on_error", boolean(), False)
+"""Replace a registration that cannot be changed: another path, or columns of other types."""
+BASE_PATH = key("hoodie.datasource.meta.sync.base.path", text("a path"), None)
+"""The table's path as others reach it, such as `s3a://…`. Unset: as the writer has it."""
+TIMEOUT = key("hoodie.python.hive_sync.timeout", whole(1), 60)
+"""Seconds that a registration waits for a catalog in all; then it fails, and the commit stands."""
 _URIS = key(f"{_HIVE_SYNC}metastore.uris", text("thrift://host:port[,…]"), f"thrift://localhost:{PORT}")
 """Servers of one metastore; the first that can be reached is asked."""
 
 
 @dataclass(frozen=True)
 class HiveSyncOptions:
-    enabled: bool = combined(_enabled, _ENABLE, _ENABLE_ALL, _TOOLS)
+    enabled: bool = combined(_enabled, _ENABLE, ENABLE_ALL, TOOLS)
     """Whether to register after each commit."""
     catalogs: tuple[CatalogKind, ...] = combined(_catalogs, *_ENABLING)
     """Where to register, also where no commit asks for it."""
@@ -155,8 +162,7 @@ class HiveSyncOptions:
     """Register without the parameter EXTERNAL: whoever drops the table in Hive may delete its files."""
     at_once: int = option(f"{_HIVE_SYNC}batch_num", whole(1), 1000)
     """Partitions that are registered by one request."""
-    recreates: bool = option(f"{_HIVE_SYNC}recreate_table_on_error", boolean(), False)
-    """Replace a registration that cannot be changed: another path, or columns of other types."""
+    recreates: bool = shared(RECREATES)
     incremental: bool = option("hoodie.meta.sync.incremental", boolean(), True)
     """Look only at the commits since the last registration. false: compare all partitions each time."""
     with_partitions: bool = option("hoodie.meta.sync.no_partition_metadata", boolean().then(not_), False)
@@ -165,10 +171,8 @@ class HiveSyncOptions:
     """Register partitions with new rows again, so that listeners of the metastore get an event."""
     only_changes: bool = option("hoodie.datasource.meta_sync.condition.sync", boolean(), False)
     """Note the last commit only where columns, parameters or partitions changed."""
-    path: str | None = option("hoodie.datasource.meta.sync.base.path", text("a path"), None)
-    """The table's path as others reach it, such as `s3a://…`. Unset: as the writer has it."""
-    timeout_s: float = option("hoodie.python.hive_sync.timeout", whole(1), 60)
-    """Seconds that a registration waits for a catalog in all; then it fails, and the commit stands."""
+    path: str | None = shared(BASE_PATH)
+    timeout_s: float = shared(TIMEOUT)
 
     glue: GlueOptions = group(GlueOptions)
 

@@ -10,6 +10,7 @@ from functools import cache
 from types import MappingProxyType
 
 from hoodie.options.aws import AwsOptions, GlueOptions
+from hoodie.options.bigquery import BigQueryOptions
 from hoodie.options.cleaning import ArchivingOptions, CleaningOptions
 from hoodie.options.clustering import ClusteringOptions
 from hoodie.options.commits import CallbackOptions, MetricsOptions, ValidatorOptions
@@ -40,7 +41,7 @@ _TOPICS: Mapping[str, tuple[type, ...]] = {
         *(ClusteringOptions, ConcurrencyOptions, AwsOptions),
     ),
     "Who checks commits, and who is told of them": (ValidatorOptions, CallbackOptions, MetricsOptions),
-    "Registration in a catalog": (HiveSyncOptions, GlueOptions),
+    "Registration in a catalog": (HiveSyncOptions, GlueOptions, BigQueryOptions),
     "Streams that are written": (StreamSettings, StreamRetries),
     "File system view": (ViewOptions, RecordIndexOptions, SecondaryIndexOptions, RemoteOptions, EmbeddedOptions),
     "Reading": (ReadOptions, StreamReadOptions),

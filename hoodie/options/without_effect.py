@@ -36,12 +36,12 @@ REASONS: dict[str, tuple[str, ...]] = {
         *(
             "hoodie.datasource.meta.sync.glue.",
             "hoodie.aws.glue.",
-            "hoodie.gcp.",
             "hoodie.meta.sync.datahub.",
             "hoodie.datasource.adb.",
         ),
         *("hoodie.spark.polaris.", "hoodie.meta_sync.global."),
     ),
+    "the manifest and the table's own properties say it": ("hoodie.gcp.bigquery.sync.",),
     "partitions are registered by one request after the other": (
         *("hoodie.datasource.meta.sync.glue.all_", "hoodie.datasource.meta.sync.glue.changed_"),
         "hoodie.datasource.meta.sync.glue.partition_change_",

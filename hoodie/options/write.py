@@ -8,6 +8,7 @@ from operator import or_
 
 from hoodie.model.enums import BlockKind, WriteOperation
 from hoodie.model.plans import DeleteMarker, FileOptions
+from hoodie.options.bigquery import BigQueryOptions
 from hoodie.options.cleaning import ArchivingOptions, CleaningOptions
 from hoodie.options.clustering import ClusteringOptions
 from hoodie.options.commits import CallbackOptions, MetricsOptions, ValidatorOptions
@@ -169,6 +170,7 @@ class WriteOptions(FileSettings, StreamSettings):
     them. hoodie needs no server for that. Unset: lines if a commit names more than 100 files. Apache Hudi:
     TIMELINE_SERVER_BASED."""
     hive_sync: HiveSyncOptions = group(HiveSyncOptions)
+    bigquery: BigQueryOptions = group(BigQueryOptions)
     callback: CallbackOptions = group(CallbackOptions)
     metrics: MetricsOptions = group(MetricsOptions)
     publishes_delta: bool = option("hoodie.python.publish.delta", boolean(), False)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hoodie.hive.sync import sync
+from hoodie.mirrors.bigquery import register
 from hoodie.mirrors.delta import publish_delta
 from hoodie.mirrors.iceberg import publish_iceberg
 from hoodie.options.write import WriteOptions
@@ -36,6 +37,13 @@ HIVE_SYNC = Upkeep(
     lambda context, options: sync(context, options.hive_sync),
     is_service=False,
 )
+BIGQUERY = Upkeep(
+    "the registration of the table in BigQuery",
+    lambda _, options: options.bigquery.enabled,
+    lambda _: False,
+    lambda context, options: register(context, options.bigquery),
+    is_service=False,
+)
 PUBLICATIONS = tuple(
     Upkeep(
         f"the publication as {name}",
@@ -49,5 +57,5 @@ PUBLICATIONS = tuple(
         ("iceberg", lambda _, options: options.publishes_iceberg, publish_iceberg),
     )
 )
-UPKEEP: tuple[Upkeep, ...] = (EXPIRY, HIVE_SYNC, *PUBLICATIONS, ARCHIVING)
+UPKEEP: tuple[Upkeep, ...] = (EXPIRY, HIVE_SYNC, BIGQUERY, *PUBLICATIONS, ARCHIVING)
 """In the order in which they take their turn: what expired is no longer registered, and what is archived was."""

@@ -111,7 +111,7 @@ TOOL, MODE = "hoodie.meta.sync.client.tool.class", "hoodie.datasource.hive_sync.
 GLUE = "org.apache.hudi.aws.sync.AwsGlueCatalogSyncTool"
 
 
-BIG_QUERY = "org.apache.hudi.gcp.bigquery.BigQuerySyncTool"
+DATA_HUB = "org.apache.hudi.sync.datahub.DataHubSyncTool"
 HIVE_ONLY, GLUE_ONLY = ("hive",), ("glue",)
 
 
@@ -126,15 +126,15 @@ HIVE_ONLY, GLUE_ONLY = ("hive",), ("glue",)
         ({"hive_sync.enable": "true", TOOL: GLUE}, True, ("glue", "hive")),
         ({"hive_sync.enable": "true", TOOL: GLUE, MODE: "glue"}, True, GLUE_ONLY),
         ({TOOL: GLUE}, False, GLUE_ONLY),
-        ({"meta.sync.enable": "true", TOOL: BIG_QUERY}, False, HIVE_ONLY),
-        ({"hive_sync.enable": "true", TOOL: BIG_QUERY}, True, HIVE_ONLY),
+        ({"meta.sync.enable": "true", TOOL: DATA_HUB}, False, HIVE_ONLY),
+        ({"hive_sync.enable": "true", TOOL: DATA_HUB}, True, HIVE_ONLY),
     ],
 )
 def test_options_choose_the_catalogs(options: dict[str, str], registers: bool, catalogs: tuple[str, ...]) -> None:
     given = {f"hoodie.datasource.{name}" if name.endswith("enable") else name: text for name, text in options.items()}
     request = parse_write_options(given)
     assert (request.write.hive_sync.enabled, request.write.hive_sync.catalogs) == (registers, catalogs)
-    others = (f"the table is not registered by {BIG_QUERY} ({TOOL})",) if BIG_QUERY in options.values() else ()
+    others = (f"the table is not registered by {DATA_HUB} ({TOOL})",) if DATA_HUB in options.values() else ()
     assert request.not_done == others
 
 

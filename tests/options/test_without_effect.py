@@ -17,7 +17,7 @@ MODULES = {
     "className": "org.apache.hudi",
     "hoodie.datasource.meta.sync.glue.all_partitions_read_parallelism": "1",
     "hoodie.meta.sync.datahub.emitter.server": "x",
-    "hoodie.gcp.bigquery.sync.project_id": "x",
+    "hoodie.gcp.bigquery.sync.base_path": "x",
     "hoodie.streamer.source.dfs.root": "x",
     "hoodie.deltastreamer.transformer.sql": "x",
     "hoodie.deltastreamer.jdbc.extra.options.fetchsize": "7",
