@@ -46,6 +46,7 @@ class ColumnCheck:
 
     @property
     def ok(self) -> bool:
+        """Whether both have the same values, as far as nulls and hashes tell."""
         return self.source_nulls == self.target_nulls and self.source_hash == self.target_hash
 
 
