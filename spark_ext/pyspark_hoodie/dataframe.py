@@ -137,11 +137,19 @@ def write_records(
     return remember(table, replace(result, jobs=engine.jobs))
 
 
-def write_found(table: HoodieTable, find: Callable[[], DataFrame], request: WriteRequest) -> CommitResult:
-    """Write rows that are found in the table itself; each try finds them anew."""
+def write_found(table: HoodieTable, find: Callable[[], DataFrame | pa.Table], request: WriteRequest) -> CommitResult:
+    """Write rows that are found in the table itself; each try finds them anew. Those of Arrow are written by this process."""
 
     def write(found_on: Timeline) -> CommitResult:
         rows = find()
+        if isinstance(rows, pa.Table):
+            options, engine = request.write, LocalEngine()
+            operation = options.operation
+            found = table.writer.write(
+                rows.to_reader(), rows.schema, operation, options, engine=engine, found_on=found_on
+            )
+            release_unused_memory()
+            return remember(table, found)
         return write_records(table, rows, given_schema(rows.schema), request, found_on=found_on)
 
     return table.writer.write_found(write, request.write.concurrency)

@@ -86,6 +86,16 @@ def is_small(df: DataFrame, most_bytes: int) -> bool:
     return True
 
 
+def collected(df: DataFrame) -> pa.Table:
+    """The rows, in this process.
+
+    Raises:
+        TooLargeError: the job was ended for its size.
+    """
+    schema = given_schema(df.schema)
+    return pa.Table.from_batches(conformed(iter(_collected(df)), schema), schema)
+
+
 def _collected(df: Any) -> list[pa.RecordBatch]:
     try:
         # As they come: `toArrow` casts them to the schema, and cannot where a struct with a field that is "not null" is null.

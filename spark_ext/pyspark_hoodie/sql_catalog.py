@@ -38,7 +38,7 @@ from pyspark_hoodie.sql_table import CatalogTable, moment_of
 from pyspark_hoodie.sql_words import Words
 from pyspark_hoodie.table import HoodieTable as SparkTable
 
-_JAVA = ("sql_table.java", "sql_planning.java", "sql_catalog.java", "sql_functions.java")
+_JAVA = ("sql_table.java", "sql_planning.java", "sql_merging.java", "sql_catalog.java", "sql_functions.java")
 _CATALOGS = {
     "spark.sql.catalog.spark_catalog": "hoodie_spark.HoodieCatalog",
     f"spark.sql.catalog.{hook.FORMAT}": "hoodie_spark.HoodieCatalog$Beside",

@@ -48,10 +48,28 @@ public class Planning extends SparkStrategy {
       if (write != null && write.isDefined() && write.get() instanceof HoodieTable.HoodieWrite) {
         V2WriteCommand command = (V2WriteCommand) plan;
         DataSourceV2Relation relation = (DataSourceV2Relation) command.table();
-        made.add(written((SupportsWrite) relation.table(), command.query(), (V1Write) write.get(), relation));
+        HoodieTable.HoodieWrite how = (HoodieTable.HoodieWrite) write.get();
+        boolean merges = plan instanceof AppendData ? reads(command.query(), relation) : isInsertOnlyMerge(plan);
+        if (merges) how = how.ofMerge();
+        made.add(written((SupportsWrite) relation.table(), command.query(), how, relation));
       }
     }
     return seq(made);
+  }
+
+  /* A MERGE that only inserts has a plan of its own since Spark 4.3. Before, it is an INSERT that reads the very relation to which
+   * its rows go.
+   */
+  private static boolean isInsertOnlyMerge(LogicalPlan plan) { return plan.getClass().getSimpleName().equals("InsertOnlyMerge"); }
+
+  private static boolean reads(LogicalPlan plan, DataSourceV2Relation relation) {
+    if (plan instanceof DataSourceV2ScanRelation) {
+      Seq output = (Seq) ((DataSourceV2ScanRelation) plan).relation().output();
+      return !output.isEmpty() && relation.outputSet().contains((Attribute) output.apply(0));
+    }
+    boolean found = false;
+    for (int i = 0; i < plan.children().size(); i++) found = found || reads((LogicalPlan) plan.children().apply(i), relation);
+    return found;
   }
 
   /* Of these Spark would make a scan together with what is below them. */
@@ -64,6 +82,7 @@ public class Planning extends SparkStrategy {
     if (plan instanceof AppendData) return ((AppendData) plan).write();
     if (plan instanceof OverwriteByExpression) return ((OverwriteByExpression) plan).write();
     if (plan instanceof OverwritePartitionsDynamic) return ((OverwritePartitionsDynamic) plan).write();
+    if (isInsertOnlyMerge(plan)) return (scala.Option) ((scala.Product) plan).productElement(2);
     return null;
   }
 
@@ -145,6 +164,8 @@ public class Planning extends SparkStrategy {
     kept.add(new Planning());
     session.experimental().extraStrategies_$eq(seq(kept));
   }
+
+  public static Dataset frame(SparkSession session, LogicalPlan plan) { return Dataset.ofRows(session, plan); }
 
   /* Settings of the session that are about our tables. */
   public static Map settings(SparkSession session) {

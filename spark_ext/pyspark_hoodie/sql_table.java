@@ -290,6 +290,8 @@ public class HoodieTable
 
     public String description() { return "hoodie " + table.name; }
 
+    HoodieWrite ofMerge() { return new HoodieWrite(table, "merge", values, options); }
+
     public InsertableRelation toInsertableRelation() {
       return new InsertableRelation() {
         public void insert(org.apache.spark.sql.Dataset rows, boolean overwrite) {

@@ -32,6 +32,7 @@ from pyspark_hoodie.frame_marks import is_classic
 from pyspark_hoodie.native import plan_frame
 from pyspark_hoodie.reach import reached
 from pyspark_hoodie.schema import arrow_schema, given_schema, spark_schema
+from pyspark_hoodie.sql_merge import upserted
 
 INSERT_INTO = "hoodie.spark.sql.insert.into.operation"
 """Apache Hudi's setting for INSERT INTO: upsert, insert or bulk_insert."""
@@ -200,6 +201,9 @@ class CatalogTable:
         match mode:
             case "append":
                 request = self._request(None, options)
+            case "merge":  # one that only inserts
+                generates = self._core.config.generates_keys
+                request = self._request(WriteOperation.INSERT if generates else WriteOperation.UPSERT, options)
             case "replace":
                 found = self._request(None, options)
                 static = replace(found, write=replace(found.write, overwrite_mode=OverwriteMode.STATIC))
@@ -287,7 +291,12 @@ class CatalogTable:
         query = DataFrame(rows, self._spark)
         plain = [f"c{at}" for at in range(len(query.columns))]
 
-        def find() -> DataFrame:
+        def find() -> DataFrame | pa.Table:
+            if command == "MERGE" and columns:
+                write = self._request(WriteOperation.UPSERT, {}).write
+                found_rows = upserted(query, columns, names, self._core.config, write)
+                if found_rows is not None:
+                    return found_rows
             values = query.toDF(*plain)
             key, path = (values[plain[at]] for at in ids)
             found = [key.alias(RECORD_KEY), path.alias(PARTITION_PATH), (values[plain[0]] == F.lit(1)).alias(DELETED)]
@@ -296,7 +305,7 @@ class CatalogTable:
 
         self.change(find, deletes=not columns)
 
-    def change(self, find: Callable[[], DataFrame], *, deletes: bool) -> None:
+    def change(self, find: Callable[[], DataFrame | pa.Table], *, deletes: bool) -> None:
         """Commit what a query makes of stored rows.
 
         Args:
@@ -304,7 +313,7 @@ class CatalogTable:
             deletes: there are no new values.
         """
 
-        def find_anew() -> DataFrame:
+        def find_anew() -> DataFrame | pa.Table:
             self._move_on()
             return find()
 
