@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 import hoodie
 import pyspark_hoodie
 from hoodie.errors import OptionError, TableExistsError
-from pyspark_hoodie import sql_create
+from pyspark_hoodie import sql_create, sql_merge, sql_table
 from tests.effort import long_but
 from tests.spark.conftest import SPARK, options_of
 
@@ -260,6 +260,20 @@ def test_a_table_that_gets_no_name_takes_no_files_of_others_with_it(sql, tmp_pat
     made = sql_create.new_table(sql, "left", "default", place, rows.schema.json(), [], given, None, False)
     made._answers("undo", [])
     assert sql.read.parquet(place).count() == 2
+
+
+@pytest.mark.parametrize(("clause", "is_upsert", "sum_of_v"), [("*", True, 21), ("v = whole.v + s.v", False, 23)])
+def test_a_merge_of_whole_rows_by_key_is_an_upsert(sql, tmp_path, monkeypatch, clause, is_upsert, sum_of_v):
+    taken = []
+    monkeypatch.setattr(sql_table, "upserted", lambda *given: taken.append(sql_merge.upserted(*given)) or taken[-1])
+    sql.sql(f"create or replace table whole (id bigint, v bigint) {MADE} location '{tmp_path / 'whole'}'")
+    sql.sql("insert into whole select id, id as v from range(3)")
+    sql.sql("create temporary view v as select * from values (2L, 10L), (3L, 10L) as given (id, v)")
+    merge = "merge into whole using v s on whole.id = s.id"
+    sql.sql(f"{merge} when matched then update set {clause} when not matched then insert *")
+    assert [rows is not None for rows in taken] == [is_upsert]
+    assert sql.sql("select sum(v) from whole").collect()[0][0] == sum_of_v
+    sql.sql("drop table whole")
 
 
 @pytest.mark.skipif(SPARK < (4, 0), reason="Spark 3.5 has none")
