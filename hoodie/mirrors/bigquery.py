@@ -34,12 +34,8 @@ MakeClient = Callable[[BigQueryOptions], Any]
 
 
 def make_client(options: BigQueryOptions) -> Any:
-    try:
-        from google.cloud import bigquery  # noqa: PLC0415 - an optional extra
-    except ModuleNotFoundError as exc:
-        raise OptionError(
-            "a registration in BigQuery needs google-cloud-bigquery: install hoodie with the extra `bigquery`"
-        ) from exc
+    from google.cloud import bigquery  # noqa: PLC0415 - an optional extra
+
     return bigquery.Client(project=options.billing_project or options.project, location=options.location)
 
 
@@ -130,10 +126,15 @@ def _found(client: Any, name: str, options: BigQueryOptions) -> Any:
 
 @contextmanager
 def _speaking(name: str) -> Iterator[None]:
-    """What BigQuery's client raises, as one error that names the table."""
-    from google.api_core.exceptions import GoogleAPIError  # noqa: PLC0415 - an optional extra
-    from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - an optional extra
-
+    """What BigQuery's client raises, as one error that names the table. OptionError: it is not installed."""
+    try:
+        from google.api_core.exceptions import GoogleAPIError  # noqa: PLC0415 - an optional extra
+        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - an optional extra
+        from google.cloud import bigquery  # noqa: F401, PLC0415 - an optional extra
+    except ModuleNotFoundError as exc:
+        raise OptionError(
+            f"the registration of {name} in BigQuery needs google-cloud-bigquery: install hoodie with the extra `bigquery`"
+        ) from exc
     try:
         yield
     except (GoogleAPIError, GoogleAuthError, TimeoutError, ConnectionError) as exc:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -151,6 +152,13 @@ def test_what_fails_is_named(tables: Tables, tmp_path: Path) -> None:
     tables.refuses = 403
     with pytest.raises(HiveSyncError, match=r"registration of p\.d\.trips in BigQuery failed: .*no access"):
         register(table._context, OPTIONS, connect=tables.connect)
+
+
+def test_without_the_extra_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "google.cloud.bigquery", None)
+    monkeypatch.delattr("google.cloud.bigquery")
+    with pytest.raises(OptionError, match="with the extra `bigquery`"):
+        register(table_at(tmp_path)._context, OPTIONS)
 
 
 def test_writes_register_by_apache_hudis_options(
