@@ -99,7 +99,7 @@ def add_options(to: argparse.ArgumentParser, *, o_is_option: bool = True) -> Non
         "--option",
         dest="options",
         metavar="KEY=VALUE",
-        type=_option,
+        type=assignment,
         action="append",
         default=[],
         help="how to reach the storage, such as aws_region=eu-west-1, or an option of hoodie.*, such as the lock provider; "
@@ -141,9 +141,21 @@ def duration(text: str) -> float:
     return float(found[1]) * _SECONDS[found[2]]
 
 
-def assignment(text: str) -> tuple[str, str]:
-    """`KEY=VALUE`; the value may be empty."""
-    return _option(text)
+def add_source_options(to: argparse.ArgumentParser, what: str) -> None:
+    to.add_argument(
+        "--source-option",
+        dest="source_options",
+        metavar="KEY=VALUE",
+        type=assignment,
+        action="append",
+        default=[],
+        help=what,
+    )
+
+
+def columns(text: str) -> list[str]:
+    """Names with commas between."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def table_path(text: str) -> str:
@@ -152,7 +164,8 @@ def table_path(text: str) -> str:
     return text
 
 
-def _option(text: str) -> tuple[str, str]:
+def assignment(text: str) -> tuple[str, str]:
+    """`KEY=VALUE`; the value may be empty."""
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise argparse.ArgumentTypeError("is not KEY=VALUE")  # without the text: it may be a secret

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 
-from hoodie.cli.arguments import Commands, Parser, add_options, assignment, duration, table_path
+from hoodie.cli.arguments import Commands, Parser, add_options, add_source_options, columns, duration, table_path
 from hoodie.cli.ingest_rounds import run_rounds
 from hoodie.cli.streamer import parser_of_streamer
 from hoodie.ingestion.change_logs import KINDS as LOGS
@@ -39,7 +39,7 @@ def register(to: Commands) -> None:
     added.add_argument("--sql", metavar="QUERY", help="a query over `source`, whose rows are written instead")
     added.add_argument("--operation", default="upsert", choices=[each.value.lower() for each in OPERATIONS])
     for option, what in (("--key", "record key"), ("--partition-by", "partition"), ("--ordering", "ordering")):
-        added.add_argument(option, metavar="COLUMNS", type=_columns, help=f"{what} of a table that is made")
+        added.add_argument(option, metavar="COLUMNS", type=columns, help=f"{what} of a table that is made")
     added.add_argument("--type", choices=["COPY_ON_WRITE", "MERGE_ON_READ"], help="of a table that is made")
     added.add_argument("--changes", choices=LOGS, help="the source is a change log of Debezium, or of AWS DMS")
     added.add_argument("--max-files", metavar="N", type=int, help="files that a round takes at most")
@@ -53,14 +53,9 @@ def register(to: Commands) -> None:
         "--every", metavar="TIME", type=duration, default=10.0, help="pause of --continuous: 10s (default), 5m"
     )
     added.add_argument("--dry-run", action="store_true", help="read one round, and write nothing")
-    added.add_argument(
-        *("--source-option",),
-        dest="source_options",
-        metavar="KEY=VALUE",
-        type=assignment,
-        action="append",
-        default=[],
-        help="how to reach the storage of the source; of a database table, query and column, of a topic its consumer's properties",
+    add_source_options(
+        added,
+        "how to reach the storage of the source; of a database table, query and column, of a topic its consumer's properties",
     )
     add_options(added)
     added.set_defaults(alone=run)
@@ -88,7 +83,3 @@ def run(args: argparse.Namespace, options: Mapping[str, str], reached_by: Mappin
         storage_options=reached_by,
         source_options=dict(args.source_options),
     )
-
-
-def _columns(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]

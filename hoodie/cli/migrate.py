@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from hoodie.cli.arguments import Commands, add_options, assignment, table_path
+from hoodie.cli.arguments import Commands, add_options, add_source_options, columns, table_path
 from hoodie.cli.report import harmless_json
 from hoodie.errors import harmless
 from hoodie.migration.migrate import MODES, STEP_BYTES, migrate
@@ -23,11 +23,11 @@ def register(to: Commands) -> None:
         "source", metavar="SOURCE", type=table_path, help="the folder of the files, or of the other table"
     )
     added.add_argument("path", metavar="PATH", type=table_path, help="the folder of the new table")
-    added.add_argument("--key", metavar="COLUMNS", type=_columns, required=True, help="record key")
+    added.add_argument("--key", metavar="COLUMNS", type=columns, required=True, help="record key")
     added.add_argument(
-        "--partition-by", metavar="COLUMNS", type=_columns, help="partition (default: as the source; '': none)"
+        "--partition-by", metavar="COLUMNS", type=columns, help="partition (default: as the source; '': none)"
     )
-    added.add_argument("--ordering", metavar="COLUMNS", type=_columns, help="ordering")
+    added.add_argument("--ordering", metavar="COLUMNS", type=columns, help="ordering")
     added.add_argument("--type", choices=["COPY_ON_WRITE", "MERGE_ON_READ"], help="of the table")
     added.add_argument("--table-version", type=int, choices=[6, 8, 9], help="of the table's format")
     added.add_argument("--name", help="of the table (default: as its folder)")
@@ -44,15 +44,7 @@ def register(to: Commands) -> None:
     added.add_argument(
         "--dry-run", action="store_true", help="look at the source and all of its keys, and write nothing"
     )
-    added.add_argument(
-        *("--source-option",),
-        dest="source_options",
-        metavar="KEY=VALUE",
-        type=assignment,
-        action="append",
-        default=[],
-        help="how to reach the storage of the source",
-    )
+    add_source_options(added, "how to reach the storage of the source")
     add_options(added)
     added.set_defaults(alone=run)
 
@@ -84,7 +76,3 @@ def run(args: argparse.Namespace, options: Mapping[str, str], reached_by: Mappin
     )
     print(harmless_json({**asdict(result), "ok": result.ok}) if args.json else harmless(str(result)))
     return DONE if result.ok else DIFFERENT
-
-
-def _columns(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
