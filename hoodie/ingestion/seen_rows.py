@@ -15,12 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.hashes.murmur import murmur_of_rows
+from hoodie.hashes.of_values import mixed, value_hashes
 
 _Hashes = npt.NDArray[np.uint64]
 _MOST = 4096
 """So many hashes are kept in a commit, 44 kB. Of more rows only their sum is kept, which tells whether there is a new one."""
-_ODD, _OTHER_ODD = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
 
 
 class Unseen(NamedTuple):
@@ -61,29 +60,10 @@ def row_hashes(rows: pa.Table) -> _Hashes:
     total = np.zeros(rows.num_rows, np.uint64)
     for name in rows.schema.names:
         column = rows.column(name)
-        first, second = murmur_of_rows(_bytes(column))
-        by_name = np.uint64(int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little"))
-        mixed = ((first.astype(np.uint64) << np.uint64(32)) | second) ^ by_name
-        mixed = (mixed ^ (mixed >> np.uint64(29))) * _ODD
-        mixed = (mixed ^ (mixed >> np.uint64(32))) * _OTHER_ODD
-        total += np.where(pc.is_valid(column).to_numpy(), mixed, np.uint64(0))
+        of_name = np.uint64(int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little"))
+        hashes = mixed(value_hashes(column) ^ of_name)
+        total += np.where(pc.is_valid(column).to_numpy(), hashes, np.uint64(0))
     return total
-
-
-def _bytes(column: pa.ChunkedArray) -> pa.Array:
-    """The values as `large_binary`, null as empty."""
-    kind = column.type
-    if pa.types.is_nested(kind):
-        # Arrow writes no texts of lists. They are few: these are the rows at the border of a round only.
-        texts: Any = pa.array([None if value is None else repr(value) for value in column.to_pylist()], pa.string())
-    elif pa.types.is_temporal(kind) and not pa.types.is_date32(kind):
-        texts = pc.cast(pc.cast(column, pa.int64()), pa.string())
-    elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
-        texts = column
-    else:
-        texts = pc.cast(column, pa.string())
-    made = pc.fill_null(pc.cast(texts, pa.large_binary()), b"")
-    return made.combine_chunks() if isinstance(made, pa.ChunkedArray) else made
 
 
 def _sum(hashes: _Hashes) -> str:
