@@ -210,6 +210,22 @@ def test_a_killed_process_goes_on_and_another_one_beside_it_writes_nothing_twice
     assert rows_of(stored(tmp_path / "t")) == rows_of(ROWS)
 
 
+@pytest.mark.parametrize("step_bytes", [1, 1 << 30])
+def test_a_step_that_another_run_takes_meanwhile_is_written_once(tmp_path, monkeypatch, step_bytes):
+    source, read, others = parquet_folder(tmp_path / "s"), Rows.reader, []
+    arguments = {"record_key": "id", "check": False}
+
+    def late(rows, pieces):
+        if not others:
+            others.append(hoodie.open_table(tmp_path / "t"))
+            hoodie.migrate(source, tmp_path / "t", step_bytes=step_bytes, **arguments)
+        return read(rows, pieces)
+
+    monkeypatch.setattr(Rows, "reader", late)
+    hoodie.migrate(source, tmp_path / "t", step_bytes=1, **arguments)
+    assert rows_of(stored(tmp_path / "t")) == rows_of(ROWS)
+
+
 def test_a_source_that_changed_is_not_gone_on_with(tmp_path):
     source = parquet_folder(tmp_path / "s")
     with pytest.raises(ZeroDivisionError):
