@@ -11,7 +11,14 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any
 
 from hoodie.errors import OptionError
-from hoodie.model.instant import Instant, InstantTime, format_instant, is_instant_time, parse_instant
+from hoodie.model.instant import (
+    BOOTSTRAP_INSTANTS,
+    Instant,
+    InstantTime,
+    format_instant,
+    is_instant_time,
+    parse_instant,
+)
 from hoodie.model.results import CommitResult, Savepoint
 
 Moment = str | date | CommitResult | Instant | Savepoint | int
@@ -76,7 +83,7 @@ def parse_instant_option(
             f"an instant of `history()`, a savepoint, or -1 for the newest; as text {_FORMS}"
         )
     text = value.strip()
-    if is_instant_time(text) and len(text) in {14, 17} and _is_date(text):
+    if (is_instant_time(text) and len(text) in {14, 17} and _is_date(text)) or text in BOOTSTRAP_INSTANTS:
         return InstantTime(text)
     found = _of_text(text, zone, now or datetime.now(UTC))
     if found is None:

@@ -1,0 +1,76 @@
+"""Tables that Apache Hudi bootstraps, and goes on with: every view of them is read as Apache Hudi reads it."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import hoodie
+from integration.hudi_client import HudiPeer
+from tests.rows import rows_of
+
+SCHEMA = pa.schema([("id", pa.string()), ("qty", pa.int64()), ("price", pa.float64()), ("tags", pa.list_(pa.string()))])
+KEYS = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "part",
+    "hoodie.datasource.write.precombine.field": "qty",
+    "hoodie.datasource.write.hive_style_partitioning": "true",
+}
+BOOTSTRAP = {
+    "hoodie.datasource.write.operation": "bootstrap",
+    "hoodie.bootstrap.mode.selector": "org.apache.hudi.client.bootstrap.selector.MetadataOnlyBootstrapModeSelector",
+    "hoodie.bootstrap.parallelism": "2",
+}
+
+
+def some(*numbers: int, qty: int = 0) -> pa.Table:
+    rows = [
+        {"id": f"k{n:03}", "qty": n + qty, "price": None if n % 5 == 0 else n / 4, "tags": ["a"] * (n % 3)}
+        for n in numbers
+    ]
+    return pa.Table.from_pylist(rows, SCHEMA)
+
+
+def files_of(folder: Path) -> Path:
+    """Two partitions, whose column the files have as well; several row groups each."""
+    for part, numbers in (("a", range(40)), ("b", range(40, 70))):
+        (folder / f"part={part}").mkdir(parents=True)
+        rows = some(*numbers).append_column("part", pa.array([part] * len(numbers)))
+        pq.write_table(rows, folder / f"part={part}" / "rows.parquet", row_group_size=7)
+    return folder
+
+
+@pytest.mark.parametrize(("kind", "version"), [("COPY_ON_WRITE", 6), ("MERGE_ON_READ", 6), ("MERGE_ON_READ", 9)])
+def test_all_views_are_those_of_hudi(hudi: HudiPeer, tmp_path: Path, kind: str, version: int) -> None:
+    path, source = tmp_path / "t", files_of(tmp_path / "source")
+    options = {**KEYS, "hoodie.datasource.write.table.type": kind, "hoodie.write.table.version": str(version)}
+    hudi.write(path, some(), {**options, **BOOTSTRAP, "hoodie.bootstrap.base.path": str(source)}, mode="overwrite")
+    assert not pq.read_schema(next(path.glob("part=a/*.parquet"))).names[5:]  # a skeleton
+    compare(hudi, path)
+    changed = some(1, 2, 41, 90, qty=500).append_column("part", pa.array(["a", "a", "b", "b"]))
+    hudi.write(path, changed, {**options, "hoodie.datasource.write.operation": "upsert"})
+    compare(hudi, path)
+    gone = some(3, 42, qty=900).append_column("part", pa.array(["a", "b"]))
+    hudi.write(path, gone, {**options, "hoodie.datasource.write.operation": "delete"})
+    compare(hudi, path)
+    if kind == "MERGE_ON_READ":
+        compact = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "1"}
+        more = some(5, qty=700).append_column("part", pa.array(["a"]))
+        hudi.write(path, more, {**options, **compact, "hoodie.datasource.write.operation": "upsert"})
+        compare(hudi, path)
+
+
+def compare(hudi: HudiPeer, path: Path) -> None:
+    table = hoodie.open_table(path)
+    newest = table.timeline.commits[-1].time
+    for query in ("snapshot", "read_optimized"):
+        ours = table.scan(query=query, meta_columns=True).to_arrow()
+        assert rows_of(ours) == hudi.read(path, query).rows, query
+    ours = table.scan(as_of=newest, meta_columns=True).to_arrow()
+    assert rows_of(ours) == hudi.read(path, as_of=newest).rows
+    if table.config.version == 6:  # where instants are the positions of both
+        for begin in (commit.time for commit in table.timeline.commits):
+            pulled = table.changes(since=begin, meta_columns=True).to_arrow()
+            assert rows_of(pulled) == hudi.read(path, "incremental", begin=begin).rows, begin
