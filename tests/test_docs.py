@@ -90,3 +90,10 @@ def test_the_tests_that_pages_for_contributors_name_are_there():
         known |= set(re.findall(r"def (test_\w+)", path.read_text(encoding="utf-8")))
     for page in (ROOT / "docs/contributing").rglob("*.md"):
         assert not set(NAMES.findall(page.read_text(encoding="utf-8"))) - known
+
+
+def test_the_files_of_tests_that_sources_name_are_there():
+    for folder in ("hoodie", "spark_ext"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for name in re.findall(r"\b(?:tests|integration)/[\w/]+\.py", path.read_text(encoding="utf-8")):
+                assert (ROOT / name).exists(), f"{path} names {name}"
