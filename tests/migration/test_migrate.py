@@ -21,6 +21,7 @@ from hoodie.errors import (
     TableChangedError,
     TableNotFoundError,
 )
+from hoodie.migration.check import compared, digest
 from hoodie.migration.copying import check, copy_steps
 from hoodie.migration.migrate import migrate
 from hoodie.migration.rows import Rows
@@ -263,6 +264,16 @@ def test_the_check_sees_one_other_value(tmp_path):
     pq.write_table(pa.table({"id": ["a", "b"], "n": [1, 3]}), source / "0.parquet", **plain)
     assert migrate(source, tmp_path / "t", record_key="id").differing == ("*", "n")
     assert main(["migrate", str(source), str(tmp_path / "t"), "--key", "id"]) == 1
+
+
+def test_the_check_sees_values_that_change_places_in_their_rows():
+    pairs = [(1, 2), (2, 3), (3, 1)]
+    schema = pa.schema([("a", pa.int64()), ("b", pa.int64())])
+    one, other = (
+        digest(pa.table({"a": a, "b": b}, schema).to_batches(), schema)
+        for a, b in (zip(*pairs, strict=True), zip(*[pair[::-1] for pair in pairs], strict=True))
+    )
+    assert [each.column for each in compared(one, other) if not each.ok] == ["*"]
 
 
 def test_files_that_are_left_out_are_told(tmp_path):
