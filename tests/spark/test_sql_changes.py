@@ -6,7 +6,7 @@ from hoodie.errors import OptionError
 from pyspark_hoodie import hook
 from pyspark_hoodie.sql_changes import changes_of
 from pyspark_hoodie.sql_entries import Entry, entries_of
-from pyspark_hoodie.sql_reads import places_of
+from pyspark_hoodie.sql_reads import _has_alias, places_of
 from pyspark_hoodie.sql_words import Words
 
 pytestmark = pytest.mark.spark
@@ -68,6 +68,7 @@ def test_a_merge_is_a_query_for_each_case():
     assert "FROM (SELECT 1 AS id) AS `u` LEFT ANTI JOIN hoodie_part_target AS `t`" in not_matched
     assert "CAST(u.id AS int) END AS `id`" in not_matched
     assert "CAST(f(1, 2) AS string) END AS `v`" in not_matched
+    assert "CAST(NULL AS struct<a:int>) END AS `s`" in not_matched  # which no column of the list is
     assert "LEFT ANTI JOIN (SELECT 1 AS id) AS `u`" in by_source
     assert not only_deletes
 
@@ -87,10 +88,19 @@ def test_a_merge_that_only_deletes_has_no_values():
         ("WITH q AS (SELECT * FROM x) SELECT * FROM q, LATERAL explode(array(1, 2)), hoodie.`/a/b`", "x q hoodie./a/b"),
         ("SELECT * FROM x VERSION AS OF '20260101' JOIN y FOR SYSTEM_TIME AS OF '2026-01-01'", "x y"),
         ("SELECT * FROM range(3), hudi_query('t', 'snapshot')", "hudi_query"),
+        ("SELECT * FROM x GROUP BY a, b HAVING f(c, d) ORDER BY e, g", "x"),
     ],
 )
 def test_where_tables_stand(text, names):
     assert [".".join(place.name) for place in places_of(Words(text), 0)] == names.split()
+
+
+@pytest.mark.parametrize(
+    ("text", "has"),
+    [("x q", True), ("x `JOIN`", True), ("x AS q", True), ("x", False), ("x JOIN y", False), ("x, y", False)],
+)
+def test_whether_a_table_has_a_name_of_its_own_in_a_query(text, has):
+    assert _has_alias(Words(text), 1) == has
 
 
 def test_moments_and_parameters_of_functions():
