@@ -17,19 +17,16 @@ from itertools import count
 
 import pyarrow as pa
 
-from hoodie.errors import CommitConflictError, SchemaError
+from hoodie.errors import CommitConflictError
 from hoodie.filegroup.equal_texts import key_texts
 from hoodie.filegroup.revived import can_revive
 from hoodie.filegroup.row_copies import how_to_copy, staged_copies
 from hoodie.filegroup.together import run_tasks
 from hoodie.format.plan_avro import encode_replace_plan
-from hoodie.model.columns import Column
 from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, TableType, UpdateStrategy, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice, LogFile
 from hoodie.model.index_results import format_ways
-from hoodie.model.instant import InstantTime
-from hoodie.model.nested import column_paths
 from hoodie.model.payloads import NON_BLOCKING, CommitMetadata, WriteStat
 from hoodie.model.plans import AppendTask, WriteContext, WriteResult
 from hoodie.model.results import CommitResult
@@ -39,9 +36,8 @@ from hoodie.options.fits import check_non_blocking
 from hoodie.options.option import option_name
 from hoodie.options.values import LogBlockFormat
 from hoodie.options.write import WriteOptions
-from hoodie.timeline.timeline import Timeline
 from hoodie.txn.ahead import Ahead
-from hoodie.txn.conflict import Footing, find_conflict, format_absent_in
+from hoodie.txn.conflict import Footing, format_absent_in
 from hoodie.txn.transaction import OutdatedPlanError, Transaction
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.adapt import adapted
@@ -51,7 +47,7 @@ from hoodie.write.overwrite import overwritten_partitions, replacing
 from hoodie.write.placement import Located, placement_of
 from hoodie.write.plan import MAX_GROWTH, SPARING_GROWTH, Sizing, Target, WritePlan, rewriting
 from hoodie.write.publish import commit_metadata, publish_files
-from hoodie.write.schema import Leave, reconcile
+from hoodie.write.since_prepared import StaleSnapshotError, require_same_columns, require_same_rows, schema_after
 from hoodie.write.stage import leave_of
 from hoodie.write.streams import committed_since
 from hoodie.write.validators import validate
@@ -60,10 +56,6 @@ log = logging.getLogger("hoodie")
 
 MAX_TURNS = 10
 """How often a write adapts its plan to what others completed first, under the same instant."""
-
-
-class StaleSnapshotError(CommitConflictError):
-    """The files that were looked into changed before the instant was allotted: look again. Nothing was written."""
 
 
 @dataclass
@@ -113,7 +105,7 @@ class Attempt:
         self._batch = batch
         self._snapshot = snapshot
         self._rules = OperationRules.of(batch.operation, options)
-        self._schema = _schema_after(context, batch, leave_of(context, self._rules, options), snapshot)
+        self._schema = schema_after(context, batch, leave_of(context, self._rules, options), snapshot)
         self._options = options.for_text_ordering() if orders_texts(context, self._schema) else options
         self._placement = placement_of(context.config, self._rules, options)
         self._rewritten: frozenset[FileGroupId] = frozenset()
@@ -418,7 +410,7 @@ class Attempt:
                 all_of_it=self._rules.replaces is Replaces.ALL,
             )
             if self._batch.found_on is not None:
-                _require_same_rows(self._context, self._batch.found_on, now, plan)
+                require_same_rows(self._context, self._batch.found_on, now, plan)
             self._refuse_clustered(now, plan)
             return plan
         slices = located.slices(now.view)
@@ -429,7 +421,7 @@ class Attempt:
         slices = [s._replace(logs=tuple(log for log in s.logs if log.path not in own)) for s in slices]
         plan = rewriting(located.plan(self._target(now, slices, ahead)), self._rewritten)
         if self._batch.found_on is not None:
-            _require_same_rows(self._context, self._batch.found_on, now, plan)
+            require_same_rows(self._context, self._batch.found_on, now, plan)
         self._refuse_clustered(now, plan)
         return plan
 
@@ -501,39 +493,6 @@ def _revives(result: WriteResult | None) -> bool:
     return result is not None and result.revives
 
 
-def _schema_after(context: TableContext, batch: Batch, leave: Leave, snapshot: Snapshot) -> pa.Schema:
-    """The table's columns after this write, as the table is now: others may have changed them since the rows were prepared."""
-    config = context.config
-    _require_columns_there(batch, snapshot, config.name)
-    # What the batch lacks was asked when its rows were prepared. A column that another writer added since is null in them.
-    since = replace(leave, null_for_missing=True)
-    schema = reconcile(snapshot.schema, batch.given, table_name=config.name, leave=since)
-    for name in (*config.record_key_fields, *config.partition_fields):
-        top = name.split(".")[0]
-        # Keys and paths are texts of the values, and were made from the types that the columns had.
-        if top in batch.schema.names and schema.field(top).type != batch.schema.field(top).type:
-            raise SchemaError(
-                f"another writer changed column {top!r} of table {config.name!r} from {batch.schema.field(top).type} to "
-                f"{schema.field(top).type} while this batch was read; nothing was written, run the write again"
-            )
-    return schema
-
-
-def _require_columns_there(batch: Batch, snapshot: Snapshot, table: str) -> None:
-    """Raises SchemaError where a column that the batch brings was renamed or dropped since its rows were prepared: it would be a new
-    one, and rows would have nulls in the one that was meant.
-    """
-    if snapshot.history is None or snapshot.schema is None or batch.prepared_for is None:
-        return
-    meant = {*column_paths(batch.given)} & {*column_paths(batch.prepared_for)}
-    lost = sorted(meant - {*column_paths(snapshot.schema)})
-    if lost:
-        raise SchemaError(
-            f"another writer renamed or dropped column {lost[0]!r} of table {table!r} while this batch was read; nothing was written, "
-            f"write it again with the columns of now: {', '.join(snapshot.schema.names)}"
-        )
-
-
 def orders_texts(context: TableContext, schema: pa.Schema) -> bool:
     ordering = [schema.field(name).type for name in context.config.ordering_fields if name in schema.names]
     return any(map(pa.types.is_string, ordering))
@@ -542,42 +501,6 @@ def orders_texts(context: TableContext, schema: pa.Schema) -> bool:
 def action_of(table_type: TableType) -> Action:
     """The action of a commit that only adds file slices."""
     return Action.COMMIT if table_type is TableType.COPY_ON_WRITE else Action.DELTACOMMIT
-
-
-def require_same_columns(context: TableContext, looked_at: Snapshot, now: Snapshot) -> None:
-    """Raises StaleSnapshotError when another writer changed the table's columns since."""
-    if now.schema is not None and (looked_at.schema != now.schema or _columns(looked_at) != _columns(now)):
-        raise StaleSnapshotError(
-            f"another writer changed the schema of table {context.config.name!r}; run the write again"
-        )
-
-
-def _columns(snapshot: Snapshot) -> tuple[Column, ...] | None:
-    return None if snapshot.history is None else snapshot.history.now
-
-
-def _require_same_rows(context: TableContext, found_on: Timeline, now: Snapshot, plan: WritePlan) -> None:
-    """The rows that a condition found are as they were: nobody has changed the file groups that they are in since, or inserted
-    where the plan inserts.
-
-    From here on the commit itself sees to that. Rows that came to fit the condition meanwhile are left: the write goes before
-    the one that brought them.
-    """
-    before, there = found_on.completed_times, now.timeline.completed_times
-    conflict = find_conflict(
-        InstantTime(),
-        Footing(plan.based_on, frozenset() if plan.replaced else plan.absent_in),
-        current={group: now.view.slice_of(group) for group in plan.based_on},
-        others=((i, now.active.read_commit(i)) for i in now.timeline.commits if i.time not in before),
-    )
-    changed = None if conflict is None else conflict.reason
-    if changed is None and found_on.commits and found_on.commits[-1].time not in there:
-        changed = f"commit {found_on.commits[-1]} was removed from the timeline"
-    if changed is not None:
-        raise StaleSnapshotError(
-            f"table {context.config.name!r} was changed after the condition was evaluated: {changed}; nothing was written, run the "
-            "write again"
-        )
 
 
 def _described(plan: WritePlan, operation: WriteOperation, *, non_blocking: bool = False) -> CommitMetadata:

@@ -31,12 +31,13 @@ from hoodie.options.write import WriteOptions
 from hoodie.txn.conflict import Footing
 from hoodie.txn.transaction import Transaction
 from hoodie.view.context import Snapshot, TableContext
-from hoodie.write.attempt import action_of, require_same_columns
+from hoodie.write.attempt import action_of
 from hoodie.write.load_part import run_load_part
 from hoodie.write.operation_rules import OperationRules, Replaces, Step, labelled
 from hoodie.write.placement import placement_of
 from hoodie.write.plan import Sizing, Tagged, Target, plan_write
 from hoodie.write.publish import commit_metadata, publish_files
+from hoodie.write.since_prepared import require_same_columns
 from hoodie.write.stage import plan_preparation
 from hoodie.write.validators import validate
 
