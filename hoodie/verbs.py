@@ -80,7 +80,8 @@ class TableVerbs(ABC, Generic[Data]):
 
     def partitions(self) -> tuple[str, ...]:
         """The paths of the partitions that have rows, sorted; one empty path where the table is not partitioned."""
-        return self._for_queries.snapshot().view.partitions()
+        found = self._for_queries.ask(lambda snapshot: snapshot.view.counted_slices(None))
+        return tuple(sorted({each.group.partition_path for each in found}))
 
     def files(self, partition: str | None = None) -> list[FileSlice]:
         """The newest file slice of each file group: its base file, and the log files that were written since.

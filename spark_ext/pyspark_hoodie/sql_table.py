@@ -246,17 +246,13 @@ class CatalogTable:
 
     def _partitions(self) -> Any:
         found = self._spark._jvm.java.util.ArrayList()
-        for path in self._paths():
+        for path in self._core.partitions():
             found.add(list(self._values_of(path)))
         return found
 
-    def _paths(self) -> list[str]:
-        """Of partitions that have files now; those that were dropped keep theirs until a clean."""
-        return sorted({each.group.partition_path for each in self._core.files()})
-
     def _drop_partition(self, values: tuple[str | None, ...]) -> bool:
         self._require_writable("DROP PARTITION")
-        paths = [path for path in self._paths() if self._values_of(path) == values]
+        paths = [path for path in self._core.partitions() if self._values_of(path) == values]
         if paths:
             write = self._request(WriteOperation.DELETE_PARTITION, {}).write
             self._core.writer.write_no_rows(write.operation, replace(write, partitions_to_delete=tuple(paths)))

@@ -154,6 +154,16 @@ def test_a_text_is_no_list_of_partitions_and_an_empty_table_has_none():
     assert opened(storage).delete_partitions(["a"]).instant is None
 
 
+@KINDS
+def test_partitions_are_those_that_have_rows_also_before_a_clean(kind):
+    _, table = table_of(kind)
+    table.delete_partitions(["b/y"])
+    assert table.partitions() == ("a", "b/x")
+    table.upsert(batch([Input("k4", "b/y", 3, 30)]))
+    assert table.partitions() == ("a", "b/x", "b/y")
+    assert table_of(kind, rows=())[1].partitions() == ()
+
+
 def test_a_pending_compaction_of_a_replaced_group_can_still_be_run():
     storage, table = table_of("MERGE_ON_READ")
     table.upsert(batch([Input("k1", "a", 2, 20), Input("k4", "b/y", 2, 20)]))
