@@ -14,7 +14,7 @@ from pyspark_hoodie.sql_connect import filled
 from pyspark_hoodie.sql_entries import entry_of
 from pyspark_hoodie.sql_reads import Parts
 from pyspark_hoodie.sql_words import Words, quoted_name
-from pyspark_hoodie.where import quoted
+from pyspark_hoodie.where import literal_text, quoted
 
 APPEND, OVERWRITE, OVERWRITE_PARTITIONS = "append", "overwrite", "overwrite partitions"
 
@@ -57,7 +57,7 @@ def save_as_table(
         return
     view = f"hoodie_rows_{uuid4().hex}"
     by = f"PARTITIONED BY ({', '.join(map(quoted, partition_by))})" if partition_by else ""
-    stated = ", ".join(f"{_text(key)} = {_text(value)}" for key, value in options.items())
+    stated = ", ".join(f"{literal_text(key)} = {literal_text(value)}" for key, value in options.items())
     frame.createTempView(view)
     try:
         spark.sql(
@@ -72,8 +72,3 @@ def refuse(spark: Any, name: str, what: str, instead: str) -> None:
     """Raises OptionError where the name is that of a table of ours."""
     if entry_of(spark, Words(name).name("a table")) is not None:
         raise OptionError(f"{what} does not work on Connect for tables of format {hook.FORMAT!r}: {instead}")
-
-
-def _text(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

@@ -17,7 +17,7 @@ from pyspark_hoodie import hook, sql_catalog
 from pyspark_hoodie.sql_create import table_options
 from pyspark_hoodie.sql_words import Words, quoted_name
 from pyspark_hoodie.table import HoodieTable
-from pyspark_hoodie.where import quoted
+from pyspark_hoodie.where import literal_text, quoted
 
 _NAME = r"(?:`[^`]*`|[\w.])+"
 BEGIN = re.compile(
@@ -86,7 +86,7 @@ def _create_like(spark: Any, words: Words) -> DataFrame | None:
         f"CREATE TABLE {'IF NOT EXISTS ' if may_exist else ''}{name} ({columns}) USING {provider}",
         f"PARTITIONED BY ({', '.join(map(quoted, by))})" if by else "",
         location,
-        f"TBLPROPERTIES ({', '.join(f'{_text(key)} = {_text(value)}' for key, value in stated.items())})"
+        f"TBLPROPERTIES ({', '.join(f'{literal_text(key)} = {literal_text(value)}' for key, value in stated.items())})"
         if stated
         else "",
     ]
@@ -110,9 +110,4 @@ def _options(table: HoodieTable) -> dict[str, str]:
 
 
 def _comment(text: str | None) -> str:
-    return "" if text is None else f" COMMENT {_text(text)}"
-
-
-def _text(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return "" if text is None else f" COMMENT {literal_text(text)}"

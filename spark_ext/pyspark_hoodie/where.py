@@ -60,6 +60,12 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def literal_text(value: str) -> str:
+    """A text as SQL has it."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
 class _Columns:
     """Columns of Spark for the nodes of a filter's tree."""
 
