@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -100,6 +101,9 @@ class Shape(NamedTuple):
     commits: int
     services: bool = False
     """Whether the writes compact, clean and archive."""
+    touched: int = _TOUCHED
+    """Rows of an upsert, each of another partition."""
+    options: Mapping[str, str] = MappingProxyType({})
 
 
 def _services(on: bool) -> dict[str, str]:
@@ -139,11 +143,11 @@ def measure(shape: Shape, counting: Counting) -> list[tuple[str, Counter[str]]]:
         "hoodie.datasource.write.partitionpath.field": "part",
         "hoodie.datasource.write.precombine.field": "ts",
     }
-    touched = range(_TOUCHED)
+    touched = range(shape.touched)
     create_at(storage(), parse_write_options(options).to_create(), schema=rows([0], 1, 1).schema)
     table = opened()
-    table.upsert(rows(range(shape.partitions * _ROWS_OF_PARTITION), shape.partitions, 1))
-    services, alone = _services(shape.services), _services(False)
+    table.upsert(rows(range(shape.partitions * _ROWS_OF_PARTITION), shape.partitions, 1), dict(shape.options))
+    services, alone = ({**_services(on), **shape.options} for on in (shape.services, False))
     for n in range(shape.commits):
         table.upsert(rows(touched, shape.partitions, 2 + n), services)
     last = table.timeline.commits[-2].time

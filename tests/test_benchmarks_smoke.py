@@ -224,12 +224,22 @@ def test_a_run_removes_the_tables_of_runs_that_were_killed_and_nothing_else(tmp_
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
 
 
+@pytest.mark.parametrize(
+    ("options", "most"), [({}, 30), ({"hoodie.metadata.enable": "true"}, 42)], ids=["plain", "metadata"]
+)
+def test_an_upsert_of_one_row_makes_few_requests(monkeypatch, options, most):
+    counting = Counting()
+    monkeypatch.setattr(object_store, "_obstore", lambda: counting)
+    found = dict(measure(Shape("MERGE_ON_READ", 4, 3, touched=1, options=options), counting))
+    assert found["upsert"].total() <= most
+
+
 @pytest.mark.long
 def test_requests_of_an_upsert_do_not_grow_with_the_commits_nor_with_the_partitions(monkeypatch):
     counting = Counting()
     monkeypatch.setattr(object_store, "_obstore", lambda: counting)
     few, many, wide = (dict(measure(Shape("MERGE_ON_READ", *how), counting)) for how in ((4, 3), (4, 9), (16, 3)))
-    assert few["upsert"].total() <= 40
+    assert few["upsert"].total() <= 36
     for other, act in (
         (many, "upsert"),
         (wide, "upsert"),

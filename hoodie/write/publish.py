@@ -30,11 +30,22 @@ def publish_files(
     *,
     gathered_markers: bool = False,
 ) -> Sequence[str]:
-    """Make the folders partitions and stage row copies, then give the files their names. What it gives, `Publisher.clear` takes."""
-    paths = sorted({r.stat.partition_path for r in results})
+    """Make the folders partitions and stage row copies, then give the files their names. What it gives, `Publisher.clear` takes.
+
+    A folder in which a file group goes on is a partition, and is not asked: who began the group made it one before that.
+    """
+    paths = sorted({r.stat.partition_path for r in results} - {r.stat.partition_path for r in results if _goes_on(r)})
     _, found = together(context.storage, partial(ensure_partitions, context.storage, paths, instant), copies)
     files = [file for result in results for file in (result.file, result.change_log) if file is not None]
     return context.publisher.publish(instant, [*files, *found], gathered=gathered_markers)
+
+
+def _goes_on(result: WriteResult) -> bool:
+    """Whether the file group had a base file or a log before."""
+    stat = result.stat
+    if stat.log_version is None:
+        return stat.prev_commit is not None
+    return bool(stat.base_file) or len(stat.log_files) > 1
 
 
 def ensure_partitions(storage: Storage, partition_paths: Iterable[str], instant: str) -> None:

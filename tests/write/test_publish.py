@@ -1,6 +1,7 @@
 """Publishing the files of a write, and what its commit says."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -106,6 +107,36 @@ def test_partition_metadata_come_first_then_all_markers_then_the_files():
     ]
     assert storage.read("a/x/f2") == b"a/x/f2"
     assert not storage.exists("stage/b/f1")
+
+
+@pytest.mark.parametrize(
+    ("stat", "is_asked"),
+    [
+        ({"prev_commit": "20250101000000001"}, False),
+        ({"prev_commit": None}, True),
+        ({"prev_commit": T, "log_version": 1, "base_file": "", "log_files": (".l1",)}, True),
+        ({"prev_commit": T, "log_version": 1, "base_file": "b", "log_files": (".l1",)}, False),
+        ({"prev_commit": T, "log_version": 2, "base_file": "", "log_files": (".l1", ".l2")}, False),
+    ],
+    ids=["base file goes on", "new", "log of a new group", "log on a base file", "log on a log"],
+)
+@in_memory("publishes by renaming")
+def test_only_a_folder_where_nothing_but_new_file_groups_go_is_made_a_partition(stat, is_asked):
+    found = result("a", "f2")
+    found = replace(found, stat=replace(found.stat, **stat))
+    storage = staged(found)
+    publish_files(publishing(storage), T, [found])
+    assert storage.exists("a/.hoodie_partition_metadata") == is_asked
+
+
+@in_memory("publishes by renaming")
+def test_a_folder_with_new_file_groups_too_is_a_partition():
+    goes_on = result("a", "f2")
+    goes_on = replace(goes_on, stat=replace(goes_on.stat, prev_commit="20250101000000001"))
+    results = [goes_on, result("b", "f3")]
+    storage = staged(*results)
+    publish_files(publishing(storage), T, results)
+    assert storage.exists("b/.hoodie_partition_metadata")
 
 
 @in_memory("publishes by renaming")
