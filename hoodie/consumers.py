@@ -17,7 +17,7 @@ from hoodie.model.service_results import ConsumerInfo, ConsumerLag
 from hoodie.options.arguments import parse_images
 from hoodie.options.moments import BEGINNING, Moment, parse_begin_option, parse_position_option
 from hoodie.options.write import WriteOptions
-from hoodie.storage.refusals import all_said_plainly, said_plainly
+from hoodie.storage.refusals import hoodie_errors, with_hoodie_errors
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.moments import counted
 from hoodie.timeline.undone import refuse_undone
@@ -61,7 +61,7 @@ class Changes(Protocol[R_co]):
     ) -> R_co: ...
 
 
-@all_said_plainly
+@with_hoodie_errors
 class Consumer(Generic[R]):
     """A cursor over the changes of a table, made by `HoodieTable.consumer`. Its place is kept in the table under its name.
 
@@ -104,7 +104,7 @@ class Consumer(Generic[R]):
         place = self._stored.place.position
         return None if place is None else str(place)
 
-    @said_plainly
+    @hoodie_errors
     def __enter__(self) -> Self:
         if self._was_left:
             self._read_again()
@@ -183,7 +183,7 @@ class Consumer(Generic[R]):
             self._move(self._until, before_images=self._images)
         self._until, self._images = None, False
 
-    @said_plainly
+    @hoodie_errors
     def lag(self) -> ConsumerLag:
         """How many commits come after the place, and how old the first of them is.
 
@@ -266,7 +266,7 @@ class Consumer(Generic[R]):
         )
 
 
-@all_said_plainly
+@with_hoodie_errors
 class TableConsumers(ABC, Generic[R]):
     """The verbs of named consumers."""
 
@@ -320,7 +320,7 @@ class TableConsumers(ABC, Generic[R]):
             stored = create_place(context, new_place(context, name, position, before_images=False))
         return Consumer(context, stored, self.changes)
 
-    @said_plainly
+    @hoodie_errors
     def consumers(self) -> list[ConsumerInfo]:
         """The named consumers of the table, by name: up to where each has read, when it last moved, and how far it is behind.
 

@@ -16,7 +16,7 @@ from hoodie.errors import OptionError
 from hoodie.model.enums import WriteOperation
 from hoodie.model.results import CommitResult
 from hoodie.options.write import WriteOptions, WriteRequest
-from hoodie.storage.refusals import all_said_plainly, plain_errors
+from hoodie.storage.refusals import plain_errors, with_hoodie_errors
 from hoodie.verbs import TableVerbs
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from hoodie.write.plan import WritePlan
 
 
-@all_said_plainly
+@with_hoodie_errors
 class Statements(TableVerbs["Rows"]):
     @abstractmethod
     def scan(self, columns: Sequence[str] | None = None, where: Where | None = None) -> Scan: ...

@@ -50,7 +50,7 @@ from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.statements import Statements
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
-from hoodie.storage.refusals import all_said_plainly, plain_errors
+from hoodie.storage.refusals import plain_errors, with_hoodie_errors
 from hoodie.storage.uri import open_storage
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.moments import counted
@@ -81,7 +81,7 @@ if TYPE_CHECKING:
     from hoodie.writer import TableWriter
 
 
-@all_said_plainly
+@with_hoodie_errors
 class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
     """An open table: `open_table` and `create_table` give one.
 

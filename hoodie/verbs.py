@@ -20,7 +20,7 @@ from hoodie.options.arguments import append_options, parse_options, parse_partit
 from hoodie.options.option import option_name
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
-from hoodie.storage.refusals import all_said_plainly
+from hoodie.storage.refusals import with_hoodie_errors
 from hoodie.timeline.timeline import WRITES, Timeline
 from hoodie.view.context import TableContext
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Data = TypeVar("Data")
 
 
-@all_said_plainly
+@with_hoodie_errors
 class TableVerbs(ABC, Generic[Data]):
     """`Data` is what the writes take: `Rows`, or a DataFrame of Spark."""
 

@@ -36,8 +36,8 @@ def register(to: Commands) -> None:
 def run(table: HoodieTable, result: CommitResult) -> Report:
     """What the change did, and the columns after it."""
     columns = [f"{field.name}: {field.type}" for field in table.schema or ()]
-    said = "nothing to change" if result.instant is None else f"committed {result.instant}"
-    return Report({**asdict(result), "columns": columns}, (said, *columns))
+    summary = "nothing to change" if result.instant is None else f"committed {result.instant}"
+    return Report({**asdict(result), "columns": columns}, (summary, *columns))
 
 
 def _add(

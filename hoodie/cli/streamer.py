@@ -102,8 +102,8 @@ def run(args: argparse.Namespace, options: Mapping[str, str], reached_by: Mappin
         raise OptionError(f"{flag} of Apache Hudi's Streamer is not done: {_REFUSED[flag][1]}")
     for flag in sorted(given):
         log.warning("%s has no effect: %s", flag, _NO_EFFECT[flag][1])
-    said = {each.name: getattr(args, each.name) for each in fields(StreamerFlags)}
-    flags = StreamerFlags(**{name: value for name, value in said.items() if value is not None})
+    values = {each.name: getattr(args, each.name) for each in fields(StreamerFlags)}
+    flags = StreamerFlags(**{name: value for name, value in values.items() if value is not None})
     job = parse_job(flags, read_properties(args.props, args.hoodie_conf, reached_by), reached_by)
     return run_rounds(
         args,

@@ -108,14 +108,14 @@ def stored(data: Tabular) -> Tabular:
 
 def footer_entry(schema: pa.Schema) -> dict[str, str]:
     """What the footer of a base file says of its vectors."""
-    said = []
+    entries = []
     for field in schema:
         if is_vector(field.type):
             kind: Any = field.type
             element = _NAMES[kind.value_type]
             more = "" if element == "FLOAT" else f", {element}"
-            said.append(f"{field.name}:VECTOR({kind.list_size}{more})")
-    return {FOOTER_KEY: ",".join(said)} if said else {}
+            entries.append(f"{field.name}:VECTOR({kind.list_size}{more})")
+    return {FOOTER_KEY: ",".join(entries)} if entries else {}
 
 
 def as_lists(schema: pa.Schema) -> pa.Schema:

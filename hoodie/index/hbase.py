@@ -92,7 +92,7 @@ class HBaseIndex:
                 if fresh:
                     raise KeyIndexError(
                         f"HBase could not {what} in its table {self.table!r}: the Thrift server at {self.host}:{self.port} says "
-                        f"{_said(error)}. Nothing of the write is visible; run it again when HBase answers "
+                        f"{_text_of(error)}. Nothing of the write is visible; run it again when HBase answers "
                         "(hoodie.python.index.hbase.thrift has the address)"
                     ) from error
         raise AssertionError("unreachable")
@@ -100,7 +100,7 @@ class HBaseIndex:
     def _made(self, connection: Any, error: Exception) -> bool:
         """Whether the table was missing, and is there now: made here, or by another task at the same time."""
         if self.table.encode() in connection.tables():
-            return "TableNotFound" in _said(error)
+            return "TableNotFound" in _text_of(error)
         with suppress(*_failures()):
             connection.create_table(self.table, {_FAMILY.decode(): {"max_versions": 1}})
         return True
@@ -125,7 +125,7 @@ def _delete(table: Any, keys: Sequence[bytes]) -> None:
             )  # of the family alone HBase 2 deletes a column without a name
 
 
-def _said(error: Exception) -> str:
+def _text_of(error: Exception) -> str:
     message = getattr(error, "message", None) or str(error) or type(error).__name__
     lines = (message.decode(errors="replace") if isinstance(message, bytes) else str(message)).splitlines()
     return repr(lines[0][:200] if lines else type(error).__name__)

@@ -316,10 +316,12 @@ class _Decision:
         """The records with the fields of stored rows where these count, and the partitions that they then say."""
         fields = newer.rows.schema
         merged = merged_rows(older.select(fields.names).cast(fields), newer, entries, wins[entries], self._context.rule)
-        said = whole(self._task.keygen.partitions(merged))
-        self._names = pc.unique(pa.concat_arrays([self._names, said]))  # those that were there keep their numbers
+        merged_paths = whole(self._task.keygen.partitions(merged))
+        self._names = pc.unique(
+            pa.concat_arrays([self._names, merged_paths])
+        )  # those that were there keep their numbers
         paths = paths.copy()
-        paths[entries] = positions_in(said, self._names)
+        paths[entries] = positions_in(merged_paths, self._names)
         source = np.arange(self._rows.num_rows)
         source[entries] = len(source) + np.arange(len(entries))
         both = pa.concat_tables([newer.rows, merged.cast(fields)]).take(pa.array(source))

@@ -74,7 +74,7 @@ class KnownFile:
         """Without the filter, which is the largest part of it and needed only while the keys are not known."""
         self.keys: pa.Array | None = None
         self.block: KeyBlock | None = None
-        self.asked = False
+        self.queried = False
         """Whether keys were sought in it since they are known."""
         self._index: HashIndex | None = None
 
@@ -92,7 +92,7 @@ class KnownFile:
         stored = self.keys
         if stored is None:
             raise ValueError(f"the keys of {self.footer.path} were not read")
-        self.asked = True
+        self.queried = True
         index = self._index  # another thread's block may undo it meanwhile
         if index is None:
             index = self._index = HashIndex(stored)
@@ -167,7 +167,7 @@ def in_blocks(files: Sequence[KnownFile | None]) -> None:
     """
     for start in range(0, len(files) - BLOCK_FILES + 1, BLOCK_FILES):
         chosen = [file for file in files[start : start + BLOCK_FILES] if file is not None and file.keys is not None]
-        if len(chosen) < BLOCK_FILES or not all(file.asked for file in chosen):
+        if len(chosen) < BLOCK_FILES or not all(file.queried for file in chosen):
             continue  # asked for the first time: a file that is still growing will not be there again
         block = chosen[0].block
         if (block is None or block.files != tuple(chosen)) and any(file.count for file in chosen):

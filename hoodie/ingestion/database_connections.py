@@ -148,8 +148,8 @@ def _with_user(uri: str, user: str | None, password: str | None) -> str:
     if user is None and password is None:
         return uri
     parts = urlsplit(uri)
-    said, _, host = parts.netloc.rpartition("@")
-    name, colon, word = said.partition(":")
+    credentials, _, host = parts.netloc.rpartition("@")
+    name, colon, word = credentials.partition(":")
     name = name if user is None else quote(user, safe="")
     word = f"{colon}{word}" if password is None else f":{quote(password, safe='')}"
     return urlunsplit(parts._replace(netloc=f"{name}{word}@{host}"))

@@ -226,8 +226,8 @@ def connect_to(settings: KafkaSettings) -> Connection:
 
     def topic_ids(topics: Sequence[str]) -> Mapping[str, str]:
         try:
-            asked = admin.describe_topics(kafka.TopicCollection(list(topics)), request_timeout=settings.timeout_s)
-            return {topic: str(told.result().topic_id) for topic, told in asked.items()}
+            answers = admin.describe_topics(kafka.TopicCollection(list(topics)), request_timeout=settings.timeout_s)
+            return {topic: str(answer.result().topic_id) for topic, answer in answers.items()}
         except (
             kafka.KafkaException
         ):  # an old broker, or no right to ask; whether the topic is there is seen when it is listed

@@ -41,16 +41,16 @@ class Registry:
             request.add_header("Authorization", f"Basic {base64.b64encode(self._user.encode()).decode()}")
         try:
             with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
-                told = json.load(answer)
+                body = json.load(answer)
         except HTTPError as exc:
             if exc.code == _NOT_FOUND:
                 raise CorruptFileError(f"the schema registry {host} has no schema {number}") from None
             raise StorageError(f"the schema registry {host} answered {exc.code} {exc.reason}") from None
         except (OSError, ValueError) as exc:
             raise StorageError(f"the schema registry {host} does not answer: {getattr(exc, 'reason', exc)}") from None
-        if told.get("schemaType", "AVRO") != "AVRO" or told.get("references"):
+        if body.get("schemaType", "AVRO") != "AVRO" or body.get("references"):
             raise CorruptFileError(f"schema {number} of {host} is none of Avro alone, without references to others")
         try:
-            return record_type(told["schema"])
+            return record_type(body["schema"])
         except (KeyError, HoodieError) as exc:
             raise CorruptFileError(f"schema {number} of {host} cannot be read: {exc}") from exc

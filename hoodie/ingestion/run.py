@@ -172,10 +172,10 @@ def _kept_apart(table: HoodieTable, plan: Plan, progress: Progress, bad: Sequenc
 
 def _write(table: HoodieTable, plan: Plan, progress: Progress, found: Round, rows: pa.Table, bad: int) -> str | None:
     options = table._request_for(plan.operation, plan.options).write
-    said = {**options.commit_entries, **entries(plan.name, found.checkpoint, bad)}
+    commit_entries = {**options.commit_entries, **entries(plan.name, found.checkpoint, bad)}
     options = replace(
         options,
-        commit_entries=said,
+        commit_entries=commit_entries,
         commits_empty=True,
         stream=StreamBatch(stream_of(plan.name), progress.rounds),
     )

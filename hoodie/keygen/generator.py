@@ -183,7 +183,7 @@ def _refuse_rows_without_key(empty: pa.ChunkedArray[Any], fields: Sequence[str])
 
 
 def key_generator(
-    config: TableConfig, asked: KeySettings | None = None, *, name_single_key: bool = True
+    config: TableConfig, overrides: KeySettings | None = None, *, name_single_key: bool = True
 ) -> KeyGenerator:
     """The key generator of a table; what its properties do not say comes from the options of a write, `asked`.
 
@@ -198,7 +198,7 @@ def key_generator(
             f"table at {config.uri} has key generator {config.keygen}, "
             f"this release has {', '.join(SUPPORTED_KEY_GENERATORS)}"
         )
-    settings = config.key_settings.over(asked or KeySettings())
+    settings = config.key_settings.over(overrides or KeySettings())
     custom = config.keygen is KeyGeneratorType.CUSTOM
     if custom and len(settings.partition_kinds) != len(config.partition_fields):
         columns = ",".join(f"{name}:SIMPLE" for name in config.partition_fields)

@@ -73,12 +73,12 @@ class FolderValues:
         """Raises KeyFieldError for rows whose values could not be read back from their paths."""
         paths: Any = partitions.combine_chunks().dictionary_encode()
         try:
-            said = [self.of(path) for path in paths.dictionary.to_pylist()]
+            path_values = [self.of(path) for path in paths.dictionary.to_pylist()]
         except CorruptFileError as exc:
             raise KeyFieldError(f"rows for table {table!r}: {exc}") from exc
         for field in self.fields:
             # Over distinct paths, which are few.
-            values = pa.array([each[field.name].as_py() for each in said], field.type).take(paths.indices)
+            values = pa.array([each[field.name].as_py() for each in path_values], field.type).take(paths.indices)
             given: Any = rows.column(field.name).combine_chunks()
             both_null: Any = pc.and_(pc.is_null(values), pc.is_null(given))
             same: Any = pc.or_(both_null, pc.fill_null(pc.equal(values, given), False))

@@ -16,13 +16,13 @@ from hoodie.kv.manifest import NO_WINDOW, read_newest
 from hoodie.kv.order import KeyOrder
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
-from hoodie.storage.refusals import all_said_plainly
+from hoodie.storage.refusals import with_hoodie_errors
 
 T = TypeVar("T")
 _ASKED_AGAIN = 8
 
 
-@all_said_plainly
+@with_hoodie_errors
 class BucketReader:
     """Made by `KeyValueStore.reader`. Sees a state for as long as was said, and then a newer one, if there is one. Thread-safe."""
 

@@ -31,14 +31,14 @@ from hoodie.options.arguments import check_seconds
 from hoodie.options.concurrency import CONCURRENCY, ConcurrencyOptions
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache, process_cache
-from hoodie.storage.refusals import all_said_plainly, plain_errors
+from hoodie.storage.refusals import plain_errors, with_hoodie_errors
 from hoodie.storage.uri import open_storage
 
 _ROWS = pa.schema([pa.field("key", KEYS), pa.field("value", VALUES)])
 DEFAULT_BUCKETS = 8
 
 
-@all_said_plainly
+@with_hoodie_errors
 class KeyValueStore:
     """Made by `open_store`."""
 

@@ -27,7 +27,7 @@ from hoodie.kv.wal_frames import Rows
 from hoodie.options.arguments import check_seconds
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
-from hoodie.storage.refusals import said_plainly
+from hoodie.storage.refusals import hoodie_errors
 
 _FRAME_BYTES = 4 * 1024 * 1024
 """Single puts of a window go to the log when they are so many bytes."""
@@ -108,7 +108,7 @@ class BucketWriter:
     __setitem__ = put
     __delitem__ = delete
 
-    @said_plainly
+    @hoodie_errors
     def put_many(self, keys: Many, values: Many) -> None:
         """Set many values; of a key that comes twice the last one counts.
 
@@ -158,14 +158,14 @@ class BucketWriter:
     def __contains__(self, key: bytes) -> bool:
         return self.lookup(key) is not None
 
-    @said_plainly
+    @hoodie_errors
     def lookup(self, key: bytes) -> bytes | None:
         """The value in memory, else the one in data files; None: the key has none."""
         stored = self._order.stored(as_bytes(key, "lookup"))
         is_there, value = self._in_memory(stored)
         return value if is_there else self._flusher.files.get(stored)
 
-    @said_plainly
+    @hoodie_errors
     def lookup_many(self, keys: Many) -> Binary:
         """Values in the order of the keys; null where there is none."""
         self._check()
@@ -234,7 +234,7 @@ class BucketWriter:
 
     # -- data files
 
-    @said_plainly
+    @hoodie_errors
     def flush(self) -> None:
         """Write all committed windows to data files, and wait for it."""
         self._check()
@@ -243,13 +243,13 @@ class BucketWriter:
             self._freeze()
         self._wait()
 
-    @said_plainly
+    @hoodie_errors
     def compact(self) -> None:
         """Flush, and merge all files of the bucket into one run."""
         self.flush()
         self._flusher.merge_all()
 
-    @said_plainly
+    @hoodie_errors
     def purge(self, *, start: bytes | None = None, stop: bytes | None = None, older_than_s: float | None = None) -> int:
         """Drop rows for good: those of a range, from `start` on and before `stop`, or files whose rows are all older than so many
         seconds. Gives the number of bytes of files that went.
@@ -267,7 +267,7 @@ class BucketWriter:
 
     # -- the end
 
-    @said_plainly
+    @hoodie_errors
     def close(self) -> None:
         """End the writer. What is committed stays; the open window is dropped. Memory is not flushed: the log has it."""
         if self._is_closed:

@@ -15,7 +15,7 @@ from hoodie.model.payloads import ClusteringPlan
 from hoodie.model.results import CommitResult
 from hoodie.options.arguments import cluster_options
 from hoodie.options.moments import Moment
-from hoodie.storage.refusals import said_plainly
+from hoodie.storage.refusals import hoodie_errors
 from hoodie.txn.heartbeat import changes_table
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class Clusterings(OpenTable):
         self.schedule_clustering(sort_by, layout, where, target_file_mb=target_file_mb, options=options)
         return self.run_clustering(budget_s=None, options=options)
 
-    @said_plainly
+    @hoodie_errors
     def preview_clustering(
         self,
         sort_by: str | Sequence[str] | None = None,

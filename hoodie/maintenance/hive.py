@@ -9,14 +9,14 @@ import hoodie.hive
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.hive_results import HiveSyncResult
 from hoodie.options.arguments import hive_options
-from hoodie.storage.refusals import said_plainly
+from hoodie.storage.refusals import hoodie_errors
 
 if TYPE_CHECKING:
     import hoodie.hive.sync
 
 
 class HiveRegistration(OpenTable):
-    @said_plainly
+    @hoodie_errors
     def register_in_hive(
         self,
         *,

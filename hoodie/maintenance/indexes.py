@@ -10,7 +10,7 @@ import hoodie.repair
 import hoodie.services
 from hoodie.maintenance.base import OpenTable
 from hoodie.options.values import OUTSIDE_INDEXES
-from hoodie.storage.refusals import plain_errors, said_plainly
+from hoodie.storage.refusals import hoodie_errors, plain_errors
 from hoodie.txn.heartbeat import changes_table
 from hoodie.view.context import TableContext
 
@@ -46,7 +46,7 @@ class TableIndex:
 
 
 class Indexes(OpenTable):
-    @said_plainly
+    @hoodie_errors
     def indexes(self) -> list[IndexInfo]:
         """What finds the keys of upserts, and the partitions of the metadata table: state, size, coverage, age and use.
 

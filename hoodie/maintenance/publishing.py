@@ -9,7 +9,7 @@ from hoodie.maintenance.base import OpenTable
 from hoodie.model.enums import LakeFormat
 from hoodie.model.service_results import Published
 from hoodie.options.arguments import parse_format
-from hoodie.storage.refusals import said_plainly
+from hoodie.storage.refusals import hoodie_errors
 
 if TYPE_CHECKING:
     import hoodie.mirrors.delta
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Publishing(OpenTable):
-    @said_plainly
+    @hoodie_errors
     def publish(self, format: str | LakeFormat, *, dry_run: bool = False) -> Published:
         """Publish the table in the metadata of another format, over the same base files, or bring what is published up to date. With
         `hoodie.python.publish.delta=true` (or `.iceberg`) writes do this by themselves.

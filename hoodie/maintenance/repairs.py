@@ -13,7 +13,7 @@ from hoodie.model.findings import YOUNG_S, Diagnosis, PropertiesRepair, RepairRe
 from hoodie.options.arguments import check_seconds, parse_options, parse_texts
 from hoodie.options.defaults_file import load_defaults
 from hoodie.options.parse import parse_write_options
-from hoodie.storage.refusals import plain_errors, said_plainly
+from hoodie.storage.refusals import hoodie_errors, plain_errors
 from hoodie.storage.uri import open_storage
 from hoodie.txn.heartbeat import changes_table, undisturbed
 
@@ -119,7 +119,7 @@ def repair_properties(
 
 
 class Validation(OpenTable):
-    @said_plainly
+    @hoodie_errors
     def validate(self, *, deep: bool = False) -> ValidationResult:
         """Whether the newest state of the table is whole: every file that a commit wrote is there with the bytes that it states,
         and every folder with files is a partition.
@@ -137,7 +137,7 @@ class Validation(OpenTable):
         context, write = self._at_work()
         return hoodie.repair.validation.validate(context, write, deep=deep)
 
-    @said_plainly
+    @hoodie_errors
     def doctor(self, *, deep: bool | None = None) -> Diagnosis:
         """Find out what is wrong with the table, or will be, and how to mend it. This includes the findings of `validate`.
 

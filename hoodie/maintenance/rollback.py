@@ -11,7 +11,7 @@ from hoodie.model.enums import Action
 from hoodie.model.instant import InstantTime
 from hoodie.model.results import RestoreResult
 from hoodie.options.moments import Moment
-from hoodie.storage.refusals import said_plainly
+from hoodie.storage.refusals import hoodie_errors
 from hoodie.txn.heartbeat import changes_table
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Rollbacks(OpenTable):
         found = None if instant is None else self._instant(instant, lambda timeline: timeline.commits)
         return self._preview_rollback(found) if dry_run else self._rollback(found)
 
-    @said_plainly
+    @hoodie_errors
     def _preview_rollback(self, instant: InstantTime | None) -> RestoreResult:
         context, _ = self._at_work()
         return hoodie.undo.rollback.preview_rollback(context, instant)

@@ -13,7 +13,7 @@ from hoodie.model.enums import Action
 from hoodie.model.instant import Instant
 from hoodie.model.results import RestoreResult, Savepoint
 from hoodie.options.moments import Moment
-from hoodie.storage.refusals import said_plainly
+from hoodie.storage.refusals import hoodie_errors
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import changes_table
 
@@ -56,7 +56,7 @@ class Savepoints(OpenTable):
             context, None if instant is None else self._instant(instant, _commits), comment
         )
 
-    @said_plainly
+    @hoodie_errors
     def savepoints(self) -> list[Savepoint]:
         """The savepoints of the table, oldest first.
 

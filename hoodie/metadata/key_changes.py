@@ -159,12 +159,12 @@ class _Work:
             back = written.filter(pc.is_in(written, value_set=earlier.keys.slice(earlier.live)))
             if not by_commit:
                 unclear.append(back)
-        asked = pc.unique(pa.concat_arrays(unclear))
-        if not len(asked):
+        candidates = pc.unique(pa.concat_arrays(unclear))
+        if not len(candidates):
             return [self._placed(group, back)], [gone]
         whole = mine if before is None else _with_logs(before, logs)
-        lives = pc.is_in(asked, value_set=self._reader.keys_of(whole))
-        return [self._placed(group, asked.filter(lives))], [gone, asked.filter(pc.invert(lives))]
+        lives = pc.is_in(candidates, value_set=self._reader.keys_of(whole))
+        return [self._placed(group, candidates.filter(lives))], [gone, candidates.filter(pc.invert(lives))]
 
     def _may_have_deletes(self, file_slice: FileSlice) -> bool:
         """By what commits state; archived ones state nothing any more."""

@@ -90,14 +90,14 @@ def keys_beginning(layers: Sequence[Layer], prefix: str) -> Any:
     start = prefix.encode()
     known, found = pa.array([], BINARY), []
     for layer in reversed(layers):
-        for keys, gone in _said(layer, start):
+        for keys, gone in _pairs(layer, start):
             fresh = pc.invert(pc.is_in(keys, value_set=known)) if len(known) else pa.repeat(True, len(keys))
             found.append(keys.filter(pc.and_not(fresh, gone)))
             known = pa.concat_arrays([known, keys.filter(fresh)])
     return pa.concat_arrays([pa.array([], BINARY), *found]).cast(pa.binary()).cast(pa.string())
 
 
-def _said(layer: Layer, start: bytes) -> Iterator[tuple[Any, Any]]:
+def _pairs(layer: Layer, start: bytes) -> Iterator[tuple[Any, Any]]:
     """Keys that begin so, and of each whether it is gone. No key is twice in a layer."""
     if isinstance(layer, Deleted):
         keys = layer.keys.cast(BINARY)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hoodie.errors import OptionError
 from hoodie.migration.check import Digest, compared, digest
-from hoodie.migration.progress import KEY, Checkpoint, begun, newest, steps
+from hoodie.migration.progress import KEY, Checkpoint, newest, start_of, steps
 from hoodie.migration.rows import Rows
 from hoodie.migration.source import MigrationSource, described
 from hoodie.model.enums import WriteOperation
@@ -37,9 +37,9 @@ def where_it_is(
                 "the rows by hoodie.ingest"
             )
         source = open_source(None)
-        return source, begun(source)
+        return source, start_of(source)
     source = open_source(found.version)
-    first = begun(source)
+    first = start_of(source)
     if (found.format, found.identity) != (first.format, first.identity):
         raise OptionError(
             f"table {table.uri} has {found.done} files of the {found.format} source {found.source}, and the {described(source)} "
@@ -53,14 +53,14 @@ def copy_steps(table: HoodieTable, rows: Rows, step_bytes: int, options: Mapping
     pieces = tuple(rows.source.pieces)
     while True:
         started_s = time.monotonic()
-        at = newest(table._context.snapshot()) or begun(rows.source)
+        at = newest(table._context.snapshot()) or start_of(rows.source)
         taken = next(steps(pieces[at.done :], step_bytes), None)
         if taken is None:
             return
         after = replace(at, step=at.step + 1, done=at.done + len(taken))
         write = table._request_for(WriteOperation.BULK_INSERT, {**options, **append_options()}).write
-        said = {**write.commit_entries, **after.entries}
-        write = replace(write, commit_entries=said, commits_empty=True, stream=after.batch)
+        entries = {**write.commit_entries, **after.entries}
+        write = replace(write, commit_entries=entries, commits_empty=True, stream=after.batch)
         counted = _Counted(rows.reader(taken))
         done = table.writer.write(
             counted.reader, rows.schema, WriteOperation.BULK_INSERT, write, engine=table._context.engine

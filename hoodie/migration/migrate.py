@@ -14,7 +14,7 @@ import hoodie.write.schema
 from hoodie.errors import OptionError
 from hoodie.migration.copying import check as checked
 from hoodie.migration.copying import copy_steps, where_it_is
-from hoodie.migration.progress import begun, steps
+from hoodie.migration.progress import start_of, steps
 from hoodie.migration.rows import Rows
 from hoodie.migration.source import MigrationSource
 from hoodie.migration.source_keys import refuse_duplicates
@@ -96,13 +96,13 @@ def migrate(
     if step_bytes < 1:
         raise OptionError(f"step_bytes={step_bytes} is less than 1")
     parsed = {**parse_options(options), **({} if table_version is None else {_VERSION: str(table_version)})}
-    asked = None if partition_by is None else parse_names(partition_by, what="partition_by") if partition_by else ()
-    opener = opener_of(source, format, asked, source_options)
+    names = None if partition_by is None else parse_names(partition_by, what="partition_by") if partition_by else ()
+    opener = opener_of(source, format, names, source_options)
 
     def create(
         opened: MigrationSource, where: str | PathLike[str], reached_by: Mapping[str, str] | None
     ) -> HoodieTable:
-        chosen = opened.partition_columns if asked is None else asked
+        chosen = opened.partition_columns if names is None else names
         return create_table(
             where,
             opened.schema,
@@ -123,7 +123,7 @@ def migrate(
         _require_same(table, planned.config)
     else:
         opened = opener(None)
-        at = begun(opened)
+        at = start_of(opened)
         _require_apart(opened, open_storage(target, storage_options).uri)
         table = planned = create(opened, f"memory://{secrets.token_hex(8)}", None)
     rows = Rows(opened, hoodie.write.schema.storable(opened.schema))
@@ -176,9 +176,9 @@ def _require_apart(source: MigrationSource, target: str) -> None:
 def _require_same(table: HoodieTable, wanted: TableConfig) -> None:
     """A run that goes on has to ask for the table that the first one has made."""
     for what in ("record_key_fields", "partition_fields", "ordering_fields", "table_type", "version"):
-        has, asked = getattr(table.config, what), getattr(wanted, what)
-        if has != asked:
+        has, wants = getattr(table.config, what), getattr(wanted, what)
+        if has != wants:
             raise OptionError(
-                f"table {table.uri} was begun with {what}={has!r}, and this run asks for {asked!r}: give the same "
+                f"table {table.uri} was begun with {what}={has!r}, and this run asks for {wants!r}: give the same "
                 "arguments, or another folder"
             )

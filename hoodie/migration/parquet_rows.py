@@ -63,8 +63,8 @@ def rows_of_file(
             kept = _with_zones(batch, zoned)
             if keep is not None:
                 flags = np.ones(batch.num_rows, bool)
-                said = keep[at : at + batch.num_rows]
-                flags[: len(said)] = said
+                part = keep[at : at + batch.num_rows]
+                flags[: len(part)] = part
                 at += batch.num_rows
                 kept = kept.filter(pa.array(flags))
             yield _with_constants(kept, piece, columns)

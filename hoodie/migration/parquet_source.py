@@ -146,8 +146,8 @@ def _scalar(value: str | None, kind: pa.DataType) -> pa.Scalar:
 
 def _kind(values: Sequence[str | None]) -> pa.DataType:
     """Numbers only where the folder's name can be made of them again."""
-    said = {value for value in values if value is not None}
-    if not said or not all(_WHOLE_NUMBER.fullmatch(value) for value in said):
+    texts = {value for value in values if value is not None}
+    if not texts or not all(_WHOLE_NUMBER.fullmatch(value) for value in texts):
         return pa.string()
-    small = all(-(2**31) <= int(value) < 2**31 for value in said)
+    small = all(-(2**31) <= int(value) < 2**31 for value in texts)
     return pa.int32() if small else pa.int64()

@@ -39,7 +39,7 @@ class Checkpoint:
         return StreamBatch(STREAM, self.step)
 
 
-def begun(source: MigrationSource) -> Checkpoint:
+def start_of(source: MigrationSource) -> Checkpoint:
     """Before the first step."""
     return Checkpoint(source.uri, source.format, source.version, identity_of(source), -1, 0)
 

@@ -172,7 +172,7 @@ def key_properties(settings: KeySettings) -> dict[str, str]:
 
 def compared_settings(stands: KeySettings, option_settings: KeySettings) -> list[tuple[str, object, object]]:
     """(what, the table's value, the one asked for) of what the table says itself; what it leaves open contradicts nothing."""
-    said: list[tuple[str, object, object]] = [
+    always: list[tuple[str, object, object]] = [
         (name, stands.timebased.get(name, ""), value)
         for name, value in option_settings.timebased.items()
         if stands.timebased
@@ -182,7 +182,7 @@ def compared_settings(stands: KeySettings, option_settings: KeySettings) -> list
         (TIMESTAMPS_AS_TEXT, stands.timestamps_as_text, option_settings.timestamps_as_text),
         (SLASH_DATES, stands.slash_dates, option_settings.slash_dates),
     )
-    return said + [pair for pair in pairs if pair[1] is not None]
+    return always + [pair for pair in pairs if pair[1] is not None]
 
 
 def timestamp_settings(timebased: Mapping[str, str], *, table: str) -> TimestampSettings:

@@ -167,15 +167,15 @@ def _asking(given: Mapping[str, tuple[str, str]], *, reading: bool) -> Iterator[
             yield each, asking
 
 
-def warn(ignored: Sequence[str], said: Sequence[str] = ()) -> None:
+def warn(ignored: Sequence[str], notes: Sequence[str] = ()) -> None:
     """One line for all options of Apache Hudi that have no effect and why, one for what was asked for and is not done.
 
     Names only: values may be secrets.
     """
     if ignored:
         log.warning("options of Apache Hudi that have no effect here: %s", with_reasons(ignored))
-    if said:
-        log.warning("asked for by options of Apache Hudi, and not done: %s", "; ".join(said))
+    if notes:
+        log.warning("asked for by options of Apache Hudi, and not done: %s", "; ".join(notes))
 
 
 def names_not_done(*, reading: bool) -> frozenset[str]:

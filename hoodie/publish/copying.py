@@ -36,7 +36,7 @@ _PUT_LATER = (
 )
 
 
-class Said(StrEnum):
+class Verdict(StrEnum):
     OPEN = "open"
     COMPLETE = "complete"
     FENCED = "fenced"
@@ -45,13 +45,13 @@ class Said(StrEnum):
 class Decision(NamedTuple):
     """Content of a decision file: a line of JSON, then the bytes of the completed file, if it is decided that it shall be there."""
 
-    said: Said
+    verdict: Verdict
     path: str = ""
     data: bytes = b""
 
     def encode(self) -> bytes:
         # The nonce: in many stores a file's tag is the hash of its bytes, and no two decisions may look the same.
-        line = json.dumps({"decision": self.said, "path": self.path, "nonce": uuid.uuid4().hex})
+        line = json.dumps({"decision": self.verdict, "path": self.path, "nonce": uuid.uuid4().hex})
         return line.encode() + b"\n" + self.data
 
     @classmethod
@@ -59,7 +59,7 @@ class Decision(NamedTuple):
         line, _, data = content.partition(b"\n")
         try:
             found = json.loads(line)
-            return cls(Said(found["decision"]), str(found["path"]), data)
+            return cls(Verdict(found["decision"]), str(found["path"]), data)
         except (ValueError, KeyError, TypeError) as exc:
             raise CorruptFileError(f"{path} does not say how its instant was decided ({exc}): {line[:80]!r}") from exc
 
@@ -72,7 +72,7 @@ class CopyingPublisher:
         return staging_folder(instant)
 
     def begin(self, instant: str) -> None:
-        path, content = _decision_path(instant), Decision(Said.OPEN).encode()
+        path, content = _decision_path(instant), Decision(Verdict.OPEN).encode()
         try:
             self._storage.create_new(path, content)
         except FileExistsError:  # of a writer that died before its instant was on the timeline
@@ -91,21 +91,21 @@ class CopyingPublisher:
 
     def epoch(self, instant: str) -> Hashable:
         decision, tag = self._read(instant)
-        if decision.said is not Said.OPEN:
+        if decision.verdict is not Verdict.OPEN:
             raise self._fenced(instant)
         return tag
 
     def advance(self, instant: str) -> bool:
-        decision = self._decide(instant, Decision(Said.OPEN))
+        decision = self._decide(instant, Decision(Verdict.OPEN))
         if decision is None:
             return True  # perhaps it was completed, and cleared, since it was seen pending
-        if decision.said is not Said.COMPLETE:
+        if decision.verdict is not Verdict.COMPLETE:
             return False
         self._put(decision)
         return True
 
     def complete(self, instant: str, path: str, data: bytes, epoch: Hashable) -> None:
-        ours = Decision(Said.COMPLETE, path, data)
+        ours = Decision(Verdict.COMPLETE, path, data)
         content = ours.encode()
         try:
             self._storage.swap(_decision_path(instant), content, epoch)
@@ -127,10 +127,10 @@ class CopyingPublisher:
             ) from exc
 
     def fence(self, instant: str) -> None:
-        decision = self._decide(instant, Decision(Said.FENCED))
+        decision = self._decide(instant, Decision(Verdict.FENCED))
         if decision is None:
             return  # another kind of writer, or an earlier try
-        if decision.said is Said.COMPLETE:
+        if decision.verdict is Verdict.COMPLETE:
             self._put(decision)
         else:
             self.abandon(instant)
@@ -173,7 +173,7 @@ class CopyingPublisher:
         while True:
             try:
                 decision, tag = self._read(instant)
-                if decision.said is Said.OPEN:
+                if decision.verdict is Verdict.OPEN:
                     self._storage.swap(_decision_path(instant), new.encode(), tag)
                     return new
                 return decision

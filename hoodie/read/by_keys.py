@@ -58,18 +58,18 @@ def keys_asked_for(where: object, config: TableConfig, schema: pa.Schema) -> pa.
         kind = schema.field(name).type if name in schema.names else pa.null()
         if pa.types.is_string(kind) or pa.types.is_integer(kind):
             columns.add(name)
-    keys = _asked(where, columns, _texts) if isinstance(where, Condition) else None
+    keys = _keys_in(where, columns, _texts) if isinstance(where, Condition) else None
     return None if keys is None or len(keys) > MAX_KEYS or not config.populate_meta_fields else keys
 
 
-def _asked(condition: Condition, columns: set[str], spelled: Callable[[pa.Array], pa.Array]) -> pa.Array | None:
+def _keys_in(condition: Condition, columns: set[str], spelled: Callable[[pa.Array], pa.Array]) -> pa.Array | None:
     match condition:
         case Compared(str(column), Op.EQ, value) if column in columns:
             return spelled(_repeated(value, 1))
         case Among(str(column), values) if column in columns:
             return spelled(values)
         case Joined(every, parts):
-            found = [_asked(part, columns, spelled) for part in parts]
+            found = [_keys_in(part, columns, spelled) for part in parts]
             known = [keys for keys in found if keys is not None]
             if every:
                 return min(known, key=len, default=None)
@@ -85,7 +85,7 @@ def values_asked_for(where: object, config: TableConfig, columns: Collection[str
         each.startswith(SECONDARY_INDEX) for each in config.metadata_partitions
     ):
         return {}
-    found = ((column, _asked(where, {column}, _same)) for column in _columns(where) if column in columns)
+    found = ((column, _keys_in(where, {column}, _same)) for column in _columns(where) if column in columns)
     return {column: values for column, values in found if values is not None and len(values) <= _MAX_VALUES}
 
 

@@ -83,9 +83,9 @@ class FileRanges:
         known = catalogue.bounds(self._snapshot.timeline, paths, columns) if catalogue is not None and paths else None
         if known is None:
             return found
-        said = zip(*(known[name] for name in self._columns), strict=True)
+        rows = zip(*(known[name] for name in self._columns), strict=True)
         of_file = {
-            path: dict(zip(self._columns, ranges, strict=True)) for path, ranges in zip(paths, said, strict=True)
+            path: dict(zip(self._columns, ranges, strict=True)) for path, ranges in zip(paths, rows, strict=True)
         }
 
         def whole(base: BaseFile) -> Known | None:

@@ -27,7 +27,7 @@ from hoodie.read.plan import plan_pinned
 from hoodie.read.scan_tasks import FileTask, Task, run_task, with_scan_files
 from hoodie.read.where import Where, both
 from hoodie.storage.base import Storage
-from hoodie.storage.refusals import all_said_plainly, plain_errors
+from hoodie.storage.refusals import plain_errors, with_hoodie_errors
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.queries import Reading
 
@@ -47,7 +47,7 @@ _SHOWN_COLUMNS = 20
 """In a notebook."""
 
 
-@all_said_plainly
+@with_hoodie_errors
 class Scan:
     """Rows of one query: made by `HoodieTable.scan` and `HoodieTable.changes`, run by the method that asks for rows.
 

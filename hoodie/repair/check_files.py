@@ -41,7 +41,7 @@ def data_files(look: Look) -> Iterator[Hit]:
     if look.unreadable:
         return  # nothing can be told of files
     view = look.snapshot.view
-    said: set[str] = set()
+    reports: set[str] = set()
     plans = [each.path for each in (*look.repairs.repairs, *look.repairs.left) if each.kind is RepairKind.PLANS]
     for partition_path in (None, *_partitions(look.snapshot), ...):
         try:
@@ -49,13 +49,13 @@ def data_files(look: Look) -> Iterator[Hit]:
                 view.partitions()
             elif isinstance(partition_path, str):
                 view.latest_slices([partition_path])
-            elif not said:
+            elif not reports:
                 view.latest_slices()  # which also asks whether the folders are partitions
         except HoodieError as exc:
             text = look.plain(exc)
             elsewhere = any(each in text for each in (f"{PARTITION_METADATA} is gone", *plans))  # another check's
-            if text not in said and not elsewhere:
-                said.add(text)
+            if text not in reports and not elsewhere:
+                reports.add(text)
                 yield Hit(text)
 
 
@@ -71,11 +71,11 @@ def lost_commits(look: Look) -> Iterator[Hit]:
     if look.unreadable:
         return
     evidence = Evidence(look.context, look.snapshot)
-    said: set[str] = set()
+    reports: set[str] = set()
     for commit in look.snapshot.timeline.commits:
         previous = {stat.prev_commit for stat in look.context.active.read_commit(commit).stats() if stat.prev_commit}
-        for time in lost_instants(evidence, previous - said):
-            said.add(time)
+        for time in lost_instants(evidence, previous - reports):
+            reports.add(time)
             yield Hit(f"commit {commit.time} builds on files of instant {time}, which is on no timeline")
 
 

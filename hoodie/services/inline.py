@@ -44,12 +44,14 @@ def after_commit(context: TableContext, options: WriteOptions, committed: Commit
 
 
 def _tell(context: TableContext, options: WriteOptions, time: InstantTime, seconds: float) -> None:
-    told: list[tuple[str, Callable[[Instant], None]]] = []
+    followers: list[tuple[str, Callable[[Instant], None]]] = []
     if options.callback.enabled:
-        told.append(("the callback", lambda instant: call_back(context, options.callback, instant)))
+        followers.append(("the callback", lambda instant: call_back(context, options.callback, instant)))
     if options.metrics.enabled:
-        told.append(("the report", lambda instant: push_metrics(context, options.metrics, instant, seconds=seconds)))
-    for what, tell in told:
+        followers.append(
+            ("the report", lambda instant: push_metrics(context, options.metrics, instant, seconds=seconds))
+        )
+    for what, tell in followers:
         try:
             tell(context.snapshot().timeline.commit_at[time])
         except Exception as exc:  # noqa: BLE001 - as above

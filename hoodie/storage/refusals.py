@@ -39,7 +39,7 @@ class _HasUri(Protocol):
     def uri(self) -> str: ...
 
 
-def said_plainly(operation: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+def hoodie_errors(operation: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """For what is done to a table: what the system refuses is said in hoodie's errors."""
 
     @wraps(operation)
@@ -54,8 +54,10 @@ def said_plainly(operation: Callable[Concatenate[S, P], R]) -> Callable[Concaten
     return run
 
 
-def _given_plainly(generator: Callable[Concatenate[S, P], Iterator[R]]) -> Callable[Concatenate[S, P], Iterator[R]]:
-    """As `said_plainly`, for what asks the storage each time that the next item is taken."""
+def _hoodie_errors_of_items(
+    generator: Callable[Concatenate[S, P], Iterator[R]],
+) -> Callable[Concatenate[S, P], Iterator[R]]:
+    """As `hoodie_errors`, for what asks the storage each time that the next item is taken."""
 
     @wraps(generator)
     def run(self: S, /, *args: P.args, **more: P.kwargs) -> Iterator[R]:
@@ -65,17 +67,17 @@ def _given_plainly(generator: Callable[Concatenate[S, P], Iterator[R]]) -> Calla
     return run
 
 
-def all_said_plainly(cls: C) -> C:
-    """Every public method and property of a class as `said_plainly`: what is asked of a table may ask its storage."""
+def with_hoodie_errors(cls: C) -> C:
+    """Every public method and property of a class as `hoodie_errors`: what is asked of a table may ask its storage."""
     for name, member in list(vars(cls).items()):
         if name.startswith("_") or name == "uri":
             continue
         if inspect.isgeneratorfunction(member):
-            setattr(cls, name, _given_plainly(member))
+            setattr(cls, name, _hoodie_errors_of_items(member))
         elif inspect.isfunction(member):
-            setattr(cls, name, said_plainly(member))
+            setattr(cls, name, hoodie_errors(member))
         elif isinstance(member, property) and member.fget is not None:
-            setattr(cls, name, property(said_plainly(member.fget), member.fset, doc=member.__doc__))
+            setattr(cls, name, property(hoodie_errors(member.fget), member.fset, doc=member.__doc__))
     return cls
 
 

@@ -88,13 +88,13 @@ class Timeline:
         found = frozenset(times)
         if not found:
             return self
-        told = tuple(
+        corrected = tuple(
             i._replace(action=Action.CLUSTERING)
             if i.time in found and i.action is Action.REPLACECOMMIT and not i.is_completed
             else i
             for i in self.instants
         )
-        return replace(self, instants=tuple(sorted(told, key=_order)))
+        return replace(self, instants=tuple(sorted(corrected, key=_order)))
 
     @property
     def by_completion(self) -> bool:

@@ -181,8 +181,8 @@ def _of_non_blocking(
             gone = [each for each in file_ids if FileGroupId(path, each) in footing.starts]
             if gone or _among(path, footing.absent_in):
                 yield Conflict(f"{other} replaced file groups of partition {path!r}", mends=False)
-        begun = [stat for stat in metadata.stats() if stat.log_version is None and stat.num_inserts]
-        for stat in () if _only_moves(metadata) else begun:
+        new_groups = [stat for stat in metadata.stats() if stat.log_version is None and stat.num_inserts]
+        for stat in () if _only_moves(metadata) else new_groups:
             if _among(stat.partition_path, footing.absent_in):
                 yield Conflict(f"{other} inserted into partition {stat.partition_path!r} too", mends=False)
 

@@ -22,7 +22,7 @@ from hoodie.model.payloads import CommitMetadata
 from hoodie.options.concurrency import EXPIRY_MARGIN_S, ConcurrencyOptions
 from hoodie.storage.base import Storage
 from hoodie.storage.many import together
-from hoodie.storage.refusals import P, R, S, said_plainly
+from hoodie.storage.refusals import P, R, S, hoodie_errors
 from hoodie.timeline.pending import locked_otherwise, written_by_others
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import TableContext
@@ -212,7 +212,7 @@ def undisturbed() -> Iterator[None]:
 
 def changes_table(method: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """For a method of an open table that changes it: `undisturbed`, and what the system refuses is said in hoodie's errors."""
-    return undisturbed()(said_plainly(method))
+    return undisturbed()(hoodie_errors(method))
 
 
 # -- Who writes an instant, as its inflight and its completed file say it: for errors about two writers, and to see whether both

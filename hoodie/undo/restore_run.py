@@ -178,8 +178,8 @@ def _undo_files(
     touched = [path for path in partitions if path in by_partition or _has_work(found.files.get(path, ()), undone)]
     for chunk in in_parts(touched, _PARTITIONS_A_TASK):
         sizes = {path: size for each in chunk for path, size in committed.of(each).sizes.items() if _is_log(path)}
-        told = {path: size for each in chunk for path, size in by_partition.get(each, {}).items()}
-        tasks.append(UndoTask(tuple(chunk), undone, sizes, told))
+        known_sizes = {path: size for each in chunk for path, size in by_partition.get(each, {}).items()}
+        tasks.append(UndoTask(tuple(chunk), undone, sizes, known_sizes))
     run = partial(run_undo, context.storage, restore_time)
     results = context.engine.run(run, tasks, label=f"restore {context.config.name}") if tasks else []
     return [part for result in results for part in result]

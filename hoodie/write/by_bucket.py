@@ -168,7 +168,7 @@ def _slice_to_start(partition_path: str, bucket: int, target: Target) -> FileSli
     commit that replaced file groups may have been archived since.
     """
     pending = (group for group in target.log_versions if group.partition_path == partition_path)
-    begun = (group for group in pending if bucket_of_file_id(group.file_id) == bucket)
+    unfinished = (group for group in pending if bucket_of_file_id(group.file_id) == bucket)
     new = (FileGroupId(partition_path, shared_bucket_file_id(bucket, nth)) for nth in count())
-    group = next(group for group in chain(begun, new) if group not in target.replaced)
+    group = next(group for group in chain(unfinished, new) if group not in target.replaced)
     return FileSlice(group, InstantTime(), None, ())

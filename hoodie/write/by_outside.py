@@ -146,15 +146,15 @@ class ByOutsideIndex(ByGlobalKey):
         settle_changes(storage, how.instant)
 
 
-_said: set[str] = set()
+_warned: set[str] = set()
 """Tables of which it was said already that their index may lack entries."""
 
 
 def _say_once(uri: str, *, may_lack: bool) -> None:
     if not may_lack:
         log.info("some entries in the index of table %s do not count, so their keys were looked up in the files", uri)
-    elif uri not in _said:
-        _said.add(uri)
+    elif uri not in _warned:
+        _warned.add(uri)
         log.warning(
             "the index of table %s may lack entries, so new keys are looked up in the files as well, until it is built anew: %s",
             *(uri, hoodie_command("index", "rebuild", uri)),

@@ -182,16 +182,16 @@ def _fitted(batch: pa.RecordBatch, schema: pa.Schema, number: int) -> pa.RecordB
     columns = []
     for field in schema:
         column = batch.column(field.name)
-        told = (
+        message = (
             f"piece {number} of the data does not have the types of the first one in {field.name}: {field.type} there, "
             f"{column.type} here"
         )
         if not takes(field.type, column.type):
-            raise SchemaError(told)
+            raise SchemaError(message)
         try:
             columns.append(exactly(column, field.type))
         except (UnfitError, pa.ArrowException, ValueError) as exc:
-            raise SchemaError(f"{told} ({_reason(exc)})") from exc
+            raise SchemaError(f"{message} ({_reason(exc)})") from exc
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

@@ -115,12 +115,12 @@ def with_layout(context: TableContext, index: IndexOptions, basis: Basis) -> Tab
 
 def _check_rules(config: TableConfig, layout: BucketLayout, index: IndexOptions) -> None:
     """Raises OptionError: the options say other bucket rules than the table has."""
-    asked, there = index.bucket_rules, layout.rules
-    if asked is not None and (there is None or asked.expressions != there.expressions):
+    option, there = index.bucket_rules, layout.rules
+    if option is not None and (there is None or option.expressions != there.expressions):
         raise OptionError(
             f"options contradict table {config.name!r} at {config.uri}: its partitions have "
             f"{'the same number of buckets' if there is None else f'buckets by the rules {there.expressions!r}'}, and your options "
-            f"say hoodie.bucket.index.partition.expressions={asked.expressions!r}; drop the option"
+            f"say hoodie.bucket.index.partition.expressions={option.expressions!r}; drop the option"
         )
 
 

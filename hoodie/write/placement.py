@@ -142,12 +142,12 @@ def _class_of(config: TableConfig, index: IndexType) -> type[Placement]:
     return PLACEMENTS[index] if config.buckets is None else BUCKETS[config.buckets.engine]
 
 
-def _index_of(config: TableConfig, said: IndexType) -> IndexType:
+def _index_of(config: TableConfig, choice: IndexType) -> IndexType:
     """The index of a write: that of the table, or, where it has none, that which the write says."""
     if config.index is None:
-        return IndexType.BLOOM if said is IndexType.BUCKET else said
-    in_files = said in GLOBAL_INDEXES and not {said, config.index} & set(OUTSIDE_INDEXES)
-    return said if in_files and PLACEMENTS[config.index].is_global else config.index
+        return IndexType.BLOOM if choice is IndexType.BUCKET else choice
+    in_files = choice in GLOBAL_INDEXES and not {choice, config.index} & set(OUTSIDE_INDEXES)
+    return choice if in_files and PLACEMENTS[config.index].is_global else config.index
 
 
 def is_global(config: TableConfig, options: WriteOptions) -> bool:

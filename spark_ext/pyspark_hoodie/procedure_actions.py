@@ -242,10 +242,10 @@ _VERSIONS = {"SIX": 6, "EIGHT": 8, "NINE": 9}
 
 
 def _version(given: Given) -> int:
-    said = given.text("to_version").strip().upper()
-    if said not in _VERSIONS and not said.isdigit():
-        raise OptionError(f"CALL {given.procedure}: to_version is one of {', '.join(_VERSIONS)}, not {said!r}")
-    return _VERSIONS.get(said) or int(said)
+    word = given.text("to_version").strip().upper()
+    if word not in _VERSIONS and not word.isdigit():
+        raise OptionError(f"CALL {given.procedure}: to_version is one of {', '.join(_VERSIONS)}, not {word!r}")
+    return _VERSIONS.get(word) or int(word)
 
 
 def upgrade_table(table: HoodieTable, given: Given) -> Iterator[Row]:

@@ -82,8 +82,8 @@ def show_file_status(table: HoodieTable, given: Given) -> Iterator[Row]:
     if table._context.storage.exists(name):
         yield "exist", "", "", "active", join(table.uri, name)
         return
-    for instant, said in cleans(table, given):
-        each = said["partitionMetadata"].get(given.text("partition"))
+    for instant, metadata in cleans(table, given):
+        each = metadata["partitionMetadata"].get(given.text("partition"))
         if each and any(path.endswith(given.text("file")) for path in each["successDeleteFiles"]):
             yield "deleted", instant.action, instant.time, "active", ""
             return

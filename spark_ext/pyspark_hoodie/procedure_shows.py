@@ -261,19 +261,25 @@ def cleans(table: HoodieTable, given: Given) -> Iterator[tuple[Instant, Mapping[
 
 def show_cleans(table: HoodieTable, given: Given) -> Iterator[Row]:
     """Shows the cleans, the newest first."""
-    for instant, said in cleans(table, given):
-        head = instant.time, completed_at(table, instant), instant.action, said["startCleanTime"]
-        counts = said["timeTakenInMillis"], said["totalFilesDeleted"]
-        yield (*head, *counts, said["earliestCommitToRetain"], said["lastCompletedCommitTimestamp"], said["version"])
+    for instant, metadata in cleans(table, given):
+        head = instant.time, completed_at(table, instant), instant.action, metadata["startCleanTime"]
+        counts = metadata["timeTakenInMillis"], metadata["totalFilesDeleted"]
+        yield (
+            *head,
+            *counts,
+            metadata["earliestCommitToRetain"],
+            metadata["lastCompletedCommitTimestamp"],
+            metadata["version"],
+        )
 
 
 def show_cleans_metadata(table: HoodieTable, given: Given) -> Iterator[Row]:
     """Shows what cleans deleted in each partition."""
-    for instant, said in cleans(table, given):
-        head = instant.time, completed_at(table, instant), instant.action, said["startCleanTime"]
-        for path, each in said["partitionMetadata"].items():
+    for instant, metadata in cleans(table, given):
+        head = instant.time, completed_at(table, instant), instant.action, metadata["startCleanTime"]
+        for path, each in metadata["partitionMetadata"].items():
             names = (len(each[key]) for key in ("deletePathPatterns", "successDeleteFiles", "failedDeleteFiles"))
-            counts = bool(each["isPartitionDeleted"]), said["timeTakenInMillis"], said["totalFilesDeleted"]
+            counts = bool(each["isPartitionDeleted"]), metadata["timeTakenInMillis"], metadata["totalFilesDeleted"]
             yield (*head, path, each["policy"], *names, *counts)
 
 

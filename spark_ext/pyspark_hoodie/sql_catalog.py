@@ -221,12 +221,12 @@ def _tell(spark: Any, provider: str) -> None:
         load_source(spark._jvm, provider)  # which Spark looks up as it is written
         return
     hook.tell_spark(spark)
-    if provider.lower() == HUDI and not hook.is_ours(HUDI) and spark not in _told:
-        _told.add(spark)
+    if provider.lower() == HUDI and not hook.is_ours(HUDI) and spark not in _warned:
+        _warned.add(spark)
         hook.register(spark, import_module("pyspark_hoodie.datasource").named(HUDI))
 
 
-_told: WeakSet[SparkSession] = WeakSet()
+_warned: WeakSet[SparkSession] = WeakSet()
 
 
 def _has_jar(spark: Any) -> bool:

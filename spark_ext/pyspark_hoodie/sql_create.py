@@ -146,8 +146,8 @@ def new_table(
     request = parse_write_options(options, defaults=load_defaults())
     if by and request.to_create().partition_fields is None:
         options = {_HIVE_STYLE: "true", key_of(TableOptions, "partition_fields").name: ",".join(by), **options}
-    asked = parse_write_options({_NAME: name, **options}, defaults=load_defaults())
-    made = asked.to_create()
+    settings = parse_write_options({_NAME: name, **options}, defaults=load_defaults())
+    made = settings.to_create()
     schema = arrow_schema(declared)
 
     old = str(replaced["path"]) if replaced and "path" in replaced else None
@@ -173,7 +173,7 @@ def new_table(
         has_files = bool(storage.list("", recursive=True))
         if (is_of_query or managed) and has_files:
             raise OptionError(f"there are files at {location}, where table {name} would be: choose another LOCATION")
-        create_at(storage, made, schema=schema, concurrency=asked.write.concurrency)
+        create_at(storage, made, schema=schema, concurrency=settings.write.concurrency)
     else:
         if is_of_query and replaced is None and there.timeline.commits:
             raise TableExistsError(

@@ -74,8 +74,8 @@ def _create_like(spark: Any, words: Words) -> DataFrame | None:
     else:
         by = list(table.config.partition_fields)
         stated = sql_catalog.properties_of(spark, source) | stated
-        said = table_options(stated)
-        stated |= {key: text for key, text in _options(table).items() if key not in said}
+        table_keys = table_options(stated)
+        stated |= {key: text for key, text in _options(table).items() if key not in table_keys}
     fields = spark.table(source).schema.fields
     columns = ", ".join(
         f"{quoted(field.name)} {field.dataType.simpleString()}{'' if field.nullable else ' NOT NULL'}"

@@ -33,7 +33,7 @@ def entry_of(spark: Any, parts: Sequence[str]) -> Entry | None:
 def entries_of(spark: Any, names: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], Entry]:
     """Tables of ours among these names: of the catalog, asked once for each database, or `hoodie.path`."""
     found: dict[tuple[str, ...], Entry] = {}
-    asked: dict[tuple[str, ...], list[tuple[str, ...]]] = defaultdict(list)
+    by_database: dict[tuple[str, ...], list[tuple[str, ...]]] = defaultdict(list)
     for name in names:
         if len(name) == 2 and "/" in name[1]:
             if hook.is_ours(name[0]):
@@ -41,8 +41,8 @@ def entries_of(spark: Any, names: Iterable[tuple[str, ...]]) -> dict[tuple[str, 
             continue
         plain = name[1:] if name[0].lower() == _CATALOG and len(name) > 1 else name
         if len(plain) <= 2:
-            asked[plain[:-1]].append(name)
-    for database, wanted in asked.items():
+            by_database[plain[:-1]].append(name)
+    for database, wanted in by_database.items():
         for known, facts in _facts(spark, database, {name[-1] for name in wanted}).items():
             if hook.is_ours(facts.get("Provider", "")) and "Location" in facts:
                 properties = dict(_PROPERTY.findall(facts.get("Table Properties", "").strip("[]")))

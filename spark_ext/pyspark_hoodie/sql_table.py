@@ -96,10 +96,10 @@ class CatalogTable:
         stored = self._core.schema
         if stored is None:
             return self._declared or StructType([])
-        said = {field.name: field for field in self._declared.fields} if self._declared else {}
+        declared = {field.name: field for field in self._declared.fields} if self._declared else {}
         fields = []
         for field, column in zip(spark_schema(stored).fields, stored, strict=True):
-            entry = said.get(field.name)
+            entry = declared.get(field.name)
             metadata = entry.metadata if entry else {}
             fields.append(StructField(field.name, field.dataType, column.nullable, metadata))
         if set(self._order) == {field.name for field in fields}:
@@ -184,10 +184,10 @@ class CatalogTable:
         found = self._options(options)
         request = dataframe.parse_request(found)
         if operation is None:
-            said = any(name.lower() in {each.lower() for each in _OPERATION.names} for name in found)
+            stated = any(name.lower() in {each.lower() for each in _OPERATION.names} for name in found)
             upserts = bool(self._core.config.ordering_fields) and not self._core.config.generates_keys
             operation = (
-                request.write.operation if said else (WriteOperation.UPSERT if upserts else WriteOperation.INSERT)
+                request.write.operation if stated else (WriteOperation.UPSERT if upserts else WriteOperation.INSERT)
             )
         return replace(request, write=replace(request.write, operation=operation))
 
