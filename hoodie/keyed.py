@@ -32,6 +32,13 @@ def record_key_columns(config: TableConfig) -> list[str]:
     return list(dict.fromkeys(name.split(".")[0] for name in config.record_key_fields)) or [RECORD_KEY]
 
 
+def deletes_by_keys_alone(
+    config: TableConfig, operation: WriteOperation, options: WriteOptions, names: Collection[str]
+) -> bool:
+    """Whether this is a delete of rows by their keys, in whatever partition they are."""
+    return operation is WriteOperation.DELETE and (options.in_all_partitions or lacks_partitions(config, names))
+
+
 def lacks_partitions(config: TableConfig, names: Collection[str]) -> bool:
     """Whether these columns say record keys, and nothing of the partitions that rows are in."""
     apart = [PARTITION_PATH] if config.generates_keys else [name.split(".")[0] for name in config.partition_fields]

@@ -198,9 +198,11 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
                 f"column {hidden[0]!r} of table {self.config.name!r} is the index of the pandas frame, and an index is not written: "
                 "give df.reset_index()"
             )
-        if operation is WriteOperation.DELETE and hoodie.keyed.lacks_partitions(self.config, reader.schema.names):
+        if hoodie.keyed.deletes_by_keys_alone(self.config, operation, request.write, reader.schema.names):
             keys = hoodie.keyed.read_keys(self.config, reader)
-            return self._delete_where(hoodie.keyed.where_keys(self._context, keys, request.write), request.write)
+            return self._delete_where(
+                hoodie.keyed.where_keys(self._context, keys, request.write), request.write.of_found_rows()
+            )
         return self.writer.write(reader, reader.schema, operation, request.write, engine=self._context.engine)
 
     def _request_for(self, operation: WriteOperation, options: Mapping[str, str] | None) -> WriteRequest:

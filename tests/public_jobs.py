@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 Row = dict[str, Any]
+KEYGEN, PARTITION = "hoodie.datasource.write.keygenerator.class", "hoodie.datasource.write.partitionpath.field"
 OPERATION, PAYLOAD = "hoodie.datasource.write.operation", "hoodie.datasource.write.payload.class"
 _NOBODY = {"hoodie.datasource.hive_sync.metastore.uris": "thrift://localhost:1"}
 """In place of a metastore's name that would be looked up: the registration fails at once, and the commit stands."""
@@ -34,6 +35,8 @@ class Job:
     refused: str | None
     server: str | None
     in_spark: bool
+    stored_by: str | None = None
+    """The partition column of the table that a job deletes from by keys alone."""
 
     def _columns(self, *names: str) -> tuple[str, ...]:
         text = next((self.options[name] for name in names if self.options.get(name)), "")
@@ -45,7 +48,15 @@ class Job:
 
     @property
     def partition(self) -> tuple[str, ...]:
-        return self._columns("hoodie.datasource.write.partitionpath.field")
+        return self._columns(PARTITION) or self._stored_by
+
+    @property
+    def _stored_by(self) -> tuple[str, ...]:
+        return () if self.stored_by is None else (self.stored_by,)
+
+    @property
+    def deletes_by_keys(self) -> bool:
+        return self.options.get(KEYGEN, "").endswith("GlobalDeleteKeyGenerator")
 
     @property
     def ordering(self) -> tuple[str, ...]:
@@ -74,12 +85,16 @@ class Job:
         dropped = {PAYLOAD} if self.payload == "EmptyHoodieRecordPayload" else set()
         if self.operation not in ("insert", "bulk_insert"):
             dropped.add(OPERATION)
-        return {name: text for name, text in self.options.items() if name not in dropped}
+        if self.deletes_by_keys:
+            dropped.add(KEYGEN)
+        made = {} if self.stored_by is None else {PARTITION: self.stored_by}
+        return {**made, **{name: text for name, text in self.options.items() if name not in dropped}}
 
     def rows(self) -> tuple[pa.Table, pa.Table]:
         """Two batches: the second has a newer row, an older one and another key, and nothing in column `w`."""
         first = [self._row(key, part, 10, f"{key}1", "w") for key, part in (("a", 1), ("b", 1), ("c", 2))]
-        second = [self._row(*each, None) for each in (("b", 1, 20, "b2"), ("c", 2, 5, "c2"), ("d", 2, 20, "d2"))]
+        apart = 7 if self.deletes_by_keys else 1  # in another partition than the stored row
+        second = [self._row(*each, None) for each in (("b", apart, 20, "b2"), ("c", 2, 5, "c2"), ("d", 2, 20, "d2"))]
         if self.payload == "AWSDmsAvroPayload":
             first, second = ([{**row, "Op": op} for row in rows] for rows, op in ((first, "I"), (second, "U")))
             second[0]["Op"] = "D"
@@ -141,7 +156,7 @@ class Job:
         return {name: old[name] if fills and value is None else value for name, value in new.items()}
 
     def _identity(self, row: Row) -> tuple[Any, ...]:
-        return tuple(row[name] for name in (*self.keys, *self.partition))
+        return tuple(row[name] for name in (*self.keys, *(() if self.deletes_by_keys else self.partition)))
 
     def _part(self, row: Row) -> tuple[Any, ...]:
         return tuple(row[name] for name in self.partition)
@@ -157,9 +172,9 @@ def public_jobs() -> list[Job]:
 def _job(name: str, lines: dict[str, str]) -> Job:
     del lines["source"]
     types = dict(pair.split("=") for pair in lines.pop("types", "").split(",") if pair)
-    refused, server, in_spark = lines.pop("refused", None), lines.pop("server", None), lines.pop("spark", None)
+    refused, server, in_spark, stored_by = (lines.pop(name, None) for name in ("refused", "server", "spark", "stored"))
     options = {key: _NOBODY.get(key, value) for key, value in lines.items()}
-    return Job(name, options, types, refused, server, in_spark is not None)
+    return Job(name, options, types, refused, server, in_spark is not None, stored_by)
 
 
 def in_order(rows: list[Row]) -> list[Row]:

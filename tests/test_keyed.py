@@ -1,5 +1,8 @@
 """Deletes by record keys alone: the rows are found in whatever partition they are, by every index and key."""
 
+import json
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
@@ -124,3 +127,34 @@ def test_rows_that_another_writer_moves_meanwhile_are_looked_for_again(tmp_path,
     monkeypatch.setattr(type(table), "scan", beside)
     table.delete(["a"])
     assert "a" not in ids(table)
+
+
+BY_KEYS = {"hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.GlobalDeleteKeyGenerator"}
+
+
+def test_the_key_generator_of_global_deletes_finds_keys_in_any_partition(tmp_path):
+    table = hoodie.create_table(tmp_path / "t", record_key="id", partition_by="city")
+    table.upsert([{"id": "a", "city": "rome"}, {"id": "b", "city": "oslo"}, {"id": "c", "city": "oslo"}])
+    told = {**BY_KEYS, "hoodie.datasource.write.partitionpath.field": ""}
+    assert table.delete([{"id": "a", "city": "nowhere"}, {"id": "b", "city": None}], told).deleted == 2
+    assert table.delete([{"id": "a", "city": "rome"}], BY_KEYS).instant is None
+    assert table.scan(["id"]).to_arrow().to_pylist() == [{"id": "c"}]
+    assert table.config.keygen == "SIMPLE"
+    assert table.config.partition_fields == ("city",)
+
+
+def test_the_key_generator_of_global_deletes_neither_writes_nor_creates(tmp_path):
+    table = hoodie.create_table(tmp_path / "t", record_key="id", partition_by="city")
+    with pytest.raises(OptionError, match="GLOBAL_DELETE is for operation delete, and upsert needs the partitions"):
+        table.upsert([{"id": "a", "city": "rome"}], BY_KEYS)
+    with pytest.raises(OptionError, match="create it with a key generator of its own"):
+        hoodie.create_table(tmp_path / "new", record_key="id", partition_by="city", options=BY_KEYS)
+    with pytest.raises(OptionError, match="has to find its rows in table 't' first"):
+        hoodie.ingest(_lines(tmp_path, {"id": "a", "city": "rome"}), table, operation="delete", options=BY_KEYS)
+    assert table.scan().count() == 0
+
+
+def _lines(folder: Path, row: dict[str, str]) -> Path:
+    (folder / "landing").mkdir()
+    (folder / "landing" / "1.json").write_text(json.dumps(row))
+    return folder / "landing"

@@ -38,7 +38,7 @@ from hoodie.options.table_options import (
     TIMEBASED,
     TableOptions,
 )
-from hoodie.options.values import DuplicatePolicy, IndexType, OverwriteMode
+from hoodie.options.values import DuplicatePolicy, IndexType, KeyGeneratorType, OverwriteMode
 from hoodie.options.view import RemoteOptions, ViewOptions
 from hoodie.options.write import WriteOptions, WriteRequest
 
@@ -50,10 +50,10 @@ _QUERY, _BEGIN, _END = (key_of(ReadOptions, each) for each in ("query", "begin",
 
 
 def _table(given: GivenOptions) -> TableOptions:
-    payload = _payload(given)
-    return given.make(
+    payload, keygen = _payload(given), _keygen(given)
+    table: TableOptions = given.make(
         TableOptions,
-        keygen=given.attempt(lambda: given.agreed("key generator", KEYGEN_TYPE, KEYGEN_CLASS)),
+        keygen=keygen,
         merge_mode=given.attempt(lambda: _merge_mode(given)),
         payload=special_payload(str(payload.value)) if payload else None,
         delete_marker=given.attempt(lambda: _delete_marker(given)),
@@ -65,6 +65,13 @@ def _table(given: GivenOptions) -> TableOptions:
         bucket_rules=given.get(BUCKET_RULES),
         timebased={key.name: value for key in TIMEBASED if (value := given.get(key)) is not None} or None,
     )
+    # By this one keys are deleted wherever they are: it says nothing of how the table's own are made.
+    of_deletes = keygen is KeyGeneratorType.GLOBAL_DELETE
+    return replace(table, keygen=None, partition_fields=None) if of_deletes else table
+
+
+def _keygen(given: GivenOptions) -> KeyGeneratorType | None:
+    return given.attempt(lambda: given.agreed("key generator", KEYGEN_TYPE, KEYGEN_CLASS))
 
 
 def _index(given: GivenOptions) -> IndexType | None:
@@ -134,6 +141,7 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         delete_marker=table.delete_marker or table_defaults.delete_marker,
         index=index,
         view=attempt(lambda: _view(given)),
+        in_all_partitions=_keygen(given_options) is KeyGeneratorType.GLOBAL_DELETE,
         commit_entries={name: str(options[name]) for name in given_options.notes},
     )
     given.faults.say()

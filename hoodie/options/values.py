@@ -449,19 +449,18 @@ def only(value: str, why: str) -> Kind[str]:
     return Kind(f"{value or 'none'}; others are refused", read)
 
 
+_CHOSEN = (*SUPPORTED_KEY_GENERATORS, KeyGeneratorType.GLOBAL_DELETE)
+"""Of a write; one that deletes by keys alone makes no table."""
+
+
 def _key_generator(known: Mapping[str, KeyGeneratorType]) -> Callable[[str], KeyGeneratorType]:
     folded = {name.lower(): kind for name, kind in known.items()}
-    supported = ", ".join(SUPPORTED_KEY_GENERATORS)
+    supported = ", ".join(_CHOSEN)
 
     def read(value: str) -> KeyGeneratorType:
         kind = folded.get(one_name(value).lower())
-        if kind in SUPPORTED_KEY_GENERATORS:
+        if kind in _CHOSEN:
             return kind
-        if kind is KeyGeneratorType.GLOBAL_DELETE:
-            raise ValueError(
-                "makes no partition paths, and is for deletes by an index of all partitions, which this release does not have; "
-                "drop it and delete with the table's own key and partition columns"
-            )
         if kind is not None or known is KEY_GENERATOR_CLASSES:
             raise ValueError(f"is a key generator that is not supported by this release, which has {supported}")
         hint = did_you_mean(value, known)
@@ -470,9 +469,9 @@ def _key_generator(known: Mapping[str, KeyGeneratorType]) -> Callable[[str], Key
     return read
 
 
-KEY_GENERATOR_TYPE = Kind(", ".join(SUPPORTED_KEY_GENERATORS), _key_generator(KEY_GENERATOR_TYPES))
+KEY_GENERATOR_TYPE = Kind(", ".join(_CHOSEN), _key_generator(KEY_GENERATOR_TYPES))
 KEY_GENERATOR_CLASS = Kind(
-    ", ".join(name for name, kind in KEY_GENERATOR_CLASSES.items() if kind in SUPPORTED_KEY_GENERATORS),
+    ", ".join(name for name, kind in KEY_GENERATOR_CLASSES.items() if kind in _CHOSEN),
     _key_generator(KEY_GENERATOR_CLASSES),
 )
 

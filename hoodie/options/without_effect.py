@@ -12,6 +12,9 @@ from hoodie.options.registry import GROUPS, WRITE_KEYS
 
 REASONS: dict[str, tuple[str, ...]] = {
     "it is for AWS Glue's connector; format(…) names the format": ("className", "connectionName"),
+    "a template of AWS Glue jobs sets it, a flag of the Streamer in front of an option": (
+        "hoodie-conf hoodie.cleaner.parallelism",
+    ),
     "Apache Hudi's own examples set it, and Hudi has no such option": (
         *("hoodie.datasource.write.schema.evolution.enable", "hoodie.datasource.write.schema.on.read.enable"),
         "hoodie.bloom.index.false.positive.rate",

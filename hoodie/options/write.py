@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from operator import or_
 
+from hoodie.errors import OptionError
 from hoodie.model.enums import BlockKind, WriteOperation
 from hoodie.model.plans import DeleteMarker, FileOptions
 from hoodie.options.bigquery import BigQueryOptions
@@ -132,6 +133,8 @@ class WriteOptions(FileSettings, StreamSettings):
     files have it, `column:value` in a new table."""
     key_settings: KeySettings = field(default_factory=KeySettings)
     """For tables that do not remember how their keys and paths are made."""
+    in_all_partitions: bool = False
+    """A delete by key generator GLOBAL_DELETE: of rows with these keys in any partition, whatever partition the batch says."""
     parallelism: Mapping[WriteOperation, int] = combined(
         _by_operation,
         key("hoodie.upsert.shuffle.parallelism", whole(0), 0, _BY_ITSELF),
@@ -184,6 +187,10 @@ class WriteOptions(FileSettings, StreamSettings):
         if self.markers is None:
             return files > MOST_MARKER_FILES
         return self.markers is MarkersType.TIMELINE_SERVER_BASED
+
+    def of_found_rows(self) -> WriteOptions:
+        """The same for rows that were found in all partitions: they say where they are."""
+        return replace(self, in_all_partitions=False)
 
     @property
     def combine(self) -> bool:
@@ -246,5 +253,13 @@ class WriteRequest:
     """What was asked for and is not done, a sentence each: the door warns of it at each write."""
 
     def to_create(self) -> TableOptions:
-        """What a table is created with: what was set, then the defaults."""
+        """What a table is created with: what was set, then the defaults.
+
+        Raises:
+            OptionError: the options are those of a delete.
+        """
+        if self.write.in_all_partitions:
+            raise OptionError(
+                "key generator GLOBAL_DELETE is for deletes from a table that is there: create it with a key generator of its own"
+            )
         return self.table.over(self.table_defaults)

@@ -163,6 +163,8 @@ def plan_preparation(
     # Whoever writes the rows checks them against the table of then.
     snapshot = context.snapshot() if snapshot is None else snapshot
     config = context.config
+    if options.in_all_partitions:
+        raise OptionError(_for_deletes(config.name, operation))
     rules = OperationRules.of(operation, options)
     deletes = rules.deletes
     by_meta = carries_keys(config, operation, batch_schema.names)
@@ -194,6 +196,19 @@ def plan_preparation(
         chunk_bytes=context.tuning.chunk_bytes,
         keeps_order=rules.looks_up and is_global,
         folders=folder_values(config, schema),
+    )
+
+
+def _for_deletes(table: str, operation: WriteOperation) -> str:
+    """Why a write by the key generator of such deletes is none."""
+    if operation is WriteOperation.DELETE:
+        return (
+            f"a delete by key generator GLOBAL_DELETE has to find its rows in table {table!r} first, which is not done here: call "
+            "pyspark_hoodie.enable(spark), or delete of the table itself"
+        )
+    return (
+        f"key generator GLOBAL_DELETE is for operation delete, and {operation.value.lower()} needs the partitions of its rows: "
+        f"drop it, for table {table!r} remembers its own"
     )
 
 

@@ -20,7 +20,7 @@ from hoodie.engine.base import Engine
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import OptionError, TableExistsError, TableNotFoundError
 from hoodie.filegroup.unused_memory import release_unused_memory
-from hoodie.keyed import key_types, lacks_partitions, where_keys
+from hoodie.keyed import deletes_by_keys_alone, key_types, where_keys
 from hoodie.model.enums import WriteOperation
 from hoodie.model.instant import Instant
 from hoodie.model.names import name_of
@@ -119,8 +119,9 @@ def write_records(
 ) -> CommitResult:
     """Write to an open table, and remember the result for `last_result`. `found_on`: as the core's `write_found` gives it."""
     write = _by_this_spark(request.write, df.sparkSession)
-    if write.operation is WriteOperation.DELETE and lacks_partitions(table.config, schema.names):
-        return write_found(table, partial(_with_keys, table, df, schema, write), request)
+    if deletes_by_keys_alone(table.config, write.operation, write, schema.names):
+        of_found = replace(request, write=request.write.of_found_rows())
+        return write_found(table, partial(_with_keys, table, df, schema, write), of_found)
     if needs_no_rows(write):
         return remember(table, table.writer.write_no_rows(write.operation, write))
     if OperationRules.of(write.operation, write).sort is SortMode.GLOBAL_SORT:
