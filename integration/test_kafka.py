@@ -19,8 +19,10 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import hoodie
+from hoodie.cli.__main__ import main
 from hoodie.errors import OptionError
 from integration import rust_peer
+from tests.ingestion.stock_ticks import LATER, TICKS, ticks, ticks_job
 from tests.servers.kafka import Kafka, kafka
 
 SOAK = bool(os.environ.get("HOODIE_SOAK"))
@@ -178,3 +180,21 @@ def test_each_commit_is_told_to_a_topic(broker: Kafka, tmp_path: Path) -> None:
     (text,) = hoodie.open_table(told).scan(["value"]).to_arrow().column("value").to_pylist()
     row = json.loads(text)
     assert (row["commitTime"], row["tableName"]) == (done.instant, "told")
+
+
+def test_the_demo_of_stock_ticks_reads_its_topic_with_its_own_flags(broker: Kafka, tmp_path: Path) -> None:
+    make_topic(broker, "stock_ticks")
+    topic = f"hoodie.streamer.source.kafka.topic=stock_ticks\nbootstrap.servers={broker.address}\nauto.offset.reset=earliest\n"
+    job = ticks_job(tmp_path, topic, "COPY_ON_WRITE")
+    job += ["--source-class", "org.apache.hudi.utilities.sources.JsonKafkaSource"]
+    producer = confluent_kafka.Producer({"bootstrap.servers": broker.address, "log_level": 0})
+    for rows in (TICKS, LATER):
+        for line in ticks(rows).splitlines():
+            producer.produce("stock_ticks", line, key=json.loads(line)["key"])
+        producer.flush()
+        assert main(job) == 0
+    assert main(job) == 0
+    found = hoodie.open_table(tmp_path / "stock_ticks_COPY_ON_WRITE").scan(["key", "ts"]).to_arrow().to_pylist()
+    newest = {row["key"]: row["ts"] for row in (*TICKS, *LATER)}
+    assert {row["key"]: row["ts"] for row in found} == newest
+    assert len(found) == len(newest) == 3

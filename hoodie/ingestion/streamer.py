@@ -43,6 +43,8 @@ _READ = {
     *_SCHEMA_FILES,
     *(_JDBC + key for key in _JDBC_KEYS),
 }
+READ_PROPERTIES = frozenset(_READ | _KAFKA)
+"""Those that the sources below, the transformation and the schema provider read."""
 _FILE_SCHEMAS = "FilebasedSchemaProvider"
 _REGISTRY_SCHEMAS = "SchemaRegistryProvider"
 _SQL_TRANSFORMER = "SqlQueryBasedTransformer"

@@ -22,7 +22,7 @@ from hoodie.options.option import Key, Keys, key_of, keys_of
 from hoodie.options.other_systems import OTHER_SYSTEMS
 from hoodie.options.read import MERGE_SCHEMA, TIMESTAMP_AS_OF
 from hoodie.options.registry import GROUPS, VALUES
-from hoodie.options.without_effect import REASONS, reason
+from hoodie.options.without_effect import INGESTED, REASONS, reason
 from hoodie.options.write import WriteOptions
 
 OPTIONS_PAGE = Path("docs/OPTIONS.md")
@@ -112,7 +112,8 @@ _OF_HUDI = """\
 <!-- Made by `python -m hoodie.options.document`; do not edit. -->
 
 What becomes of each option of Apache Hudi 1.2.0 and its modules, by its newest name: it counts as [OPTIONS.md](OPTIONS.md)
-says; or it has no effect here, and why that is right; or it asks for what is not done, which is a warning or an error.
+says, or for `hoodie ingest`; or it has no effect here, and why that is right; or it asks for what is not done, which is a
+warning or an error.
 
 | option | here |
 |---|---|
@@ -132,7 +133,8 @@ def outcome_of(name: str) -> str:
         return f"{'error' if asking.refused else 'warning'}: {asking.what}"
     if folded in WRITES or folded in READS or folded in VIEWS:
         return "counts"
-    return f"no effect: {reason(name)}"
+    why = reason(name)
+    return why.removeprefix("it ") if why in INGESTED else f"no effect: {why}"
 
 
 def defaults_page() -> str:

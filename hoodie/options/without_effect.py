@@ -10,6 +10,10 @@ from functools import cache
 
 from hoodie.options.registry import GROUPS, WRITE_KEYS
 
+_WITH_FLAGS = "it counts for `hoodie ingest` with the flags of Hudi's Streamer"
+_OF_A_TOPIC = f"{_WITH_FLAGS}, and as an option of a topic: `source_options` of `hoodie.ingest`"
+INGESTED = (_WITH_FLAGS, _OF_A_TOPIC)
+"""Of options that say how rows are ingested; they have no effect on other writes."""
 REASONS: dict[str, tuple[str, ...]] = {
     "it is for AWS Glue's connector; format(…) names the format": ("className", "connectionName"),
     "a template of AWS Glue jobs sets it, a flag of the Streamer in front of an option": (
@@ -19,7 +23,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         *("hoodie.datasource.write.schema.evolution.enable", "hoodie.datasource.write.schema.on.read.enable"),
         "hoodie.bloom.index.false.positive.rate",
     ),
-    "it counts for hoodie ingest with the flags of Hudi's Streamer, which reads it": (
+    _WITH_FLAGS: (
         *(
             "hoodie.streamer.source.dfs.root",
             "hoodie.streamer.transformer.sql",
@@ -30,10 +34,12 @@ REASONS: dict[str, tuple[str, ...]] = {
             for name in ("url", "user", "password", "table.name", "incr.pull", "table.incr.column.name")
         ),
         *(f"hoodie.streamer.schemaprovider.{name}.schema.file" for name in ("source", "target")),
+        *(f"hoodie.streamer.csv.{name}" for name in ("header", "sep", "delimiter")),
     ),
     "rows come from the program that writes, not from Hudi's Streamer": (
         *("hoodie.streamer.", "hoodie.deltastreamer.", "hoodie.utilities.", "hoodie.kafka.", "hoodie.debezium."),
         *("hoodie.schemaprovider.", "hoodie.meta.sync.classes", "hoodie.meta.sync.enable", "hoodie.tableservice."),
+        "hoodie.streamer.transformer.sql.file",
     ),
     "it counts for a catalog that tables are not registered in": (
         *(
@@ -177,7 +183,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "hoodie.client.init.callback.",
     ),
     "metrics go to Prometheus' push gateway, once for each commit": ("hoodie.metrics",),
-    "it is an option of a topic that is ingested: `source_options` of `hoodie.ingest`": (
+    _OF_A_TOPIC: (
         *("hoodie.streamer.source.kafka.topic", "hoodie.streamer.source.kafka.append.offsets"),
         *("hoodie.streamer.source.kafka.enable.", "hoodie.streamer.source.kafka.value.deserializer.schema"),
         "hoodie.streamer.kafka.source.maxEvents",

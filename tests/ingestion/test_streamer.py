@@ -10,9 +10,12 @@ import pytest
 import hoodie
 from hoodie.cli.__main__ import main
 from hoodie.errors import OptionError
-from hoodie.ingestion.streamer import SOURCES, StreamerFlags, parse_job
+from hoodie.ingestion.streamer import READ_PROPERTIES, SOURCES, StreamerFlags, parse_job
 from hoodie.ingestion.streamer_properties import read_properties
+from hoodie.options.document import outcome_of
+from hoodie.options.hudi_names import hudi_names
 from tests.ingestion.shops import Shop
+from tests.ingestion.stock_ticks import LATER, TICKS, ticks, ticks_job
 
 SOURCE = "org.apache.hudi.utilities.sources."
 SQL = "org.apache.hudi.utilities.transform.SqlQueryBasedTransformer"
@@ -223,3 +226,74 @@ def test_properties_are_read_as_hudi_reads_them(tmp_path: Path) -> None:
     (tmp_path / "b").write_text("include=a\n")
     with pytest.raises(OptionError, match="includes itself"):
         read_properties(str(tmp_path / "a"), [], {})
+
+
+class Asked(dict[str, str]):
+    """Properties that note what is asked of them."""
+
+    def __init__(self, properties: dict[str, str]) -> None:
+        super().__init__(properties)
+        self.names: set[str] = set()
+
+    def __contains__(self, key: object) -> bool:
+        self.names.add(str(key))
+        return super().__contains__(key)
+
+    def __getitem__(self, key: str) -> str:
+        self.names.add(key)
+        return super().__getitem__(key)
+
+    def get(self, key: str, default: str | None = None) -> str | None:  # type: ignore[override]
+        self.names.add(key)
+        return super().get(key, default)
+
+
+def test_the_page_of_options_says_of_each_property_whether_a_job_reads_it(tmp_path: Path) -> None:
+    (tmp_path / "s.avsc").write_text(json.dumps(SCHEMA))
+    given = {**dict.fromkeys(READ_PROPERTIES, "x"), "hoodie.streamer.schemaprovider.source.schema.file": "none"}
+    given |= {"hoodie.streamer.schemaprovider.target.schema.file": str(tmp_path / "s.avsc")}
+    given |= {
+        "hoodie.streamer.csv.header": "true",
+        "hoodie.streamer.csv.sep": ",",
+        "hoodie.streamer.csv.delimiter": ",",
+    }
+    given |= {"hoodie.streamer.jdbc.incr.pull": "true"}
+    read: set[str] = set()
+    for name in SOURCES:
+        asked = Asked(given)
+        flags = StreamerFlags("t", "t", source_class=name, schemaprovider_class=FILES, transformer_class=SQL)
+        job = parse_job(flags, asked, {})
+        read |= asked.names | set(job.source.options)
+    del given["hoodie.streamer.schemaprovider.target.schema.file"]
+    asked = Asked(given)
+    with pytest.raises(OptionError, match="file none cannot be read"):
+        parse_job(StreamerFlags("t", "t", schemaprovider_class=FILES), asked, {})
+    read |= asked.names
+    assert read >= READ_PROPERTIES
+    said = {line[0] for line in hudi_names() if outcome_of(line[0]).startswith("counts for `hoodie ingest`")}
+    assert said == {name for name in READ_PROPERTIES if name.startswith("hoodie.")}
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_the_demo_of_stock_ticks_gives_the_answers_that_its_page_has(tmp_path: Path, table_type: str) -> None:
+    (tmp_path / "input").mkdir()
+    job = ticks_job(tmp_path, f"hoodie.streamer.source.dfs.root={tmp_path}/input\n", table_type)
+    job += ["--source-class", f"{SOURCE}JsonDFSSource"]
+    job += [] if table_type == "COPY_ON_WRITE" else ["--disable-compaction"]
+    (tmp_path / "input" / "batch_1.json").write_text(ticks(TICKS))
+    assert main(job) == 0
+    table = hoodie.open_table(tmp_path / f"stock_ticks_{table_type}")
+    newest = {row["symbol"]: row["ts"] for row in table.scan(["symbol", "ts"]).to_arrow().to_pylist()}
+    assert newest == {"MSFT": "2018-08-31 09:31:00", "AAPL": "2018-08-31 09:30:00"}
+    (tmp_path / "input" / "batch_2.json").write_text(ticks([*TICKS[:1], *LATER]))
+    query = "hoodie.streamer.transformer.sql=SELECT * FROM <SRC> a WHERE a.symbol = 'MSFT'"
+    assert main([*job, "--transformer-class", SQL, "--hoodie-conf", query]) == 0
+    found = table.scan(["symbol", "ts", "volume"]).to_arrow().to_pylist()
+    assert sorted((row["symbol"], row["ts"], row["volume"]) for row in found) == [
+        ("AAPL", "2018-08-31 09:30:00", 1533226),
+        ("MSFT", "2018-08-31 09:31:00", 253968),
+        ("MSFT", "2018-08-31 10:59:00", 6794),
+    ]
+    assert [*table.partitions()] == ["2018/08/31"]
+    assert main([*job, "--transformer-class", SQL, "--hoodie-conf", query]) == 0
+    assert len(table.timeline.commits) == 2

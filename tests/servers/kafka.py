@@ -45,8 +45,9 @@ class Kafka:
         self._settings = folder / "server.properties"
         folder.mkdir(parents=True, exist_ok=True)
         self._settings.write_text(_PROPERTIES.format(port=self.port, controller=controller, folder=folder))
+        # Given with its flag in one word: one in 64 begins with a hyphen.
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        self._java("kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(self._settings)).wait()
+        self._java("kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c", str(self._settings)).wait()
         self.start()
 
     def start(self) -> None:
