@@ -50,7 +50,7 @@ class Statements(TableVerbs["Rows"]):
     def scan(self, columns: Sequence[str] | None = None, where: Where | None = None) -> Scan: ...
 
     @abstractmethod
-    def _pinned(self) -> NewScan:
+    def _pinned(self, *, stored: bool = False) -> NewScan:
         """Scans of the newest snapshot, which is the same for all of them."""
 
     @abstractmethod
@@ -107,7 +107,7 @@ class Statements(TableVerbs["Rows"]):
 
         def find() -> pa.RecordBatchReader:
             changes = self._changes(write, moves=moves)
-            found = self.scan(changes.columns.names, condition).to_batches()
+            found = self._pinned(stored=True)(changes.columns.names, condition).to_batches()
             memory = write.memory_limit_bytes // 4
             made = hoodie.dml.update.run_update(changes, found, values, uri=self.uri, memory_bytes=memory)
             return pa.RecordBatchReader.from_batches(changes.schema, made)
@@ -185,7 +185,7 @@ class Statements(TableVerbs["Rows"]):
         """The rows that a MERGE changes."""
         merge = hoodie.dml.merge
 
-        pinned = self._pinned()
+        pinned = self._pinned(stored=True)
         source, tables = beside(pinned)
         if tally is not None:
             tally.source_rows = source.num_rows
@@ -218,7 +218,7 @@ class Statements(TableVerbs["Rows"]):
         moves = change.values is not None and not {*keys}.isdisjoint(change.values)
 
         def find() -> pa.RecordBatchReader:
-            pinned = self._pinned()
+            pinned = self._pinned(stored=True)
             changes = self._changes(write, moves=moves)
             scan, memory = partial(_all_columns, pinned, changes), write.memory_limit_bytes // 2
             tables = beside(pinned)

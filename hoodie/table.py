@@ -155,12 +155,12 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
 
         return self.writer.write_found(write, options.concurrency)
 
-    def _pinned(self) -> NewScan:
+    def _pinned(self, *, stored: bool = False) -> NewScan:
         snapshot = hoodie.read.plan.pin_snapshot(self._context)
 
         def scan(columns: Sequence[str] | None, where: Where | None) -> Scan:
             options = ReadOptions(where=where, columns=parse_columns(columns))
-            return hoodie.read.scan.Scan(self._context, options, snapshot=snapshot)
+            return hoodie.read.scan.Scan(self._context, options, snapshot=snapshot, stored=stored)
 
         return scan
 

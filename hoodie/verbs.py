@@ -11,6 +11,7 @@ import pyarrow as pa
 import hoodie.metadata
 import hoodie.read
 from hoodie.errors import OptionError
+from hoodie.format.variants import shown_schema
 from hoodie.model.enums import WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
@@ -71,7 +72,8 @@ class TableVerbs(ABC, Generic[Data]):
 
         None as long as nothing has stated them: the table was created without a schema, and nothing was written yet.
         """
-        return self._context.snapshot().schema
+        found = self._context.snapshot().schema
+        return None if found is None else shown_schema(found)
 
     @property
     def timeline(self) -> Timeline:

@@ -11,6 +11,8 @@ import pyarrow as pa
 from hoodie.dml.changes import Changes, require_whole_columns
 from hoodie.dml.duck import assigned, connection, quoted
 from hoodie.errors import OptionError
+from hoodie.format.variant_values import variants_of_values
+from hoodie.format.variants import is_variant
 
 if TYPE_CHECKING:
     import duckdb
@@ -77,6 +79,9 @@ def _with(rows: pa.Table, name: str, column: pa.ChunkedArray | pa.Array) -> pa.T
 
 def _constant(value: Any, field: pa.Field, rows: int, uri: str) -> pa.Array:
     try:
+        if is_variant(field.type):
+            variant: pa.Array = variants_of_values([value]).take(pa.repeat(0, rows))
+            return variant
         constant: pa.Array = pa.repeat(pa.scalar(value, field.type), rows)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as exc:
         raise OptionError(f"column {field.name!r} of table {uri} is {field.type}, and {value!r} is not: {exc}") from exc

@@ -21,6 +21,7 @@ from hoodie.format.base_file import BaseFileFooter, footer_entries
 from hoodie.format.column_stats import ranges_of_footer, stated_columns
 from hoodie.format.parquet_file import parquet_writer
 from hoodie.format.parquet_footer import Chunk, has_floats, leaves_with_nan, sound_footer
+from hoodie.format.variants import STORED_VARIANT, schema_with
 from hoodie.format.vectors import footer_entry, stored, stored_schema
 from hoodie.model.meta_fields import FILE_NAME, RECORD_KEY
 from hoodie.model.names import join
@@ -78,7 +79,9 @@ class BaseFileWriter:
         schema = context.full_schema
         self._unstored = context.unstored
         self._vectors = footer_entry(schema)
-        self._schema = stored_schema(schema if self._unstored is None else self._unstored.stored_schema(schema))
+        columns = stored_schema(schema if self._unstored is None else self._unstored.stored_schema(schema))
+        self._schema = schema_with(columns, STORED_VARIANT)
+        self._has_variants = self._schema is not columns
         self._row_groups = row_groups
         at = schema.get_field_index(FILE_NAME)
         self._without_name = schema if at < 0 else schema.remove(at)
@@ -137,6 +140,8 @@ class BaseFileWriter:
             table = self._unstored.stored(table)
         if self._vectors:
             table = stored(table)
+        if self._has_variants:
+            table = conform(table, schema_with(table.schema, STORED_VARIANT), path=self.staged)
         self._waiting.append(table)
         self._waiting_bytes += table.nbytes
         if self._waiting_bytes >= self._row_groups.most_bytes:

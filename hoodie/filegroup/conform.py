@@ -14,8 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import SchemaError
+from hoodie.errors import SchemaError, UnsupportedTableError
 from hoodie.format.timestamp_labels import is_mislabelled
+from hoodie.format.variant_json import variant_json
+from hoodie.format.variant_values import variants_of_values
+from hoodie.format.variants import STORED_VARIANT, TYPED_VALUE, is_raw, is_variant, variants_of
 from hoodie.format.vectors import is_vector, vectors_from, width_of_vector
 from hoodie.keygen.text import text_of
 from hoodie.model.arrow_bytes import array_pieces
@@ -72,6 +75,13 @@ def as_type(column: Any, kind: Any, leaf: Leaf | None = None) -> Any:
     types = pa.types
     if is_vector(kind):
         return _vectors(column, kind)
+    if is_variant(kind):
+        return column if column.type == kind else _variants(column)
+    if kind == STORED_VARIANT and is_variant(column.type):
+        parts = [pc.fill_null(part, b"").cast(pa.binary()) for part in column.flatten()]
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pc.is_null(column))
+    if is_variant(column.type) and not types.is_struct(kind):
+        return variant_json(column).cast(kind)
     if types.is_struct(kind) and types.is_struct(column.type):
         return _struct(column, kind, leaf)
     if types.is_list(kind) and (types.is_large_list(column.type) or types.is_fixed_size_list(column.type)):
@@ -105,6 +115,24 @@ def _vectors(column: Array, kind: Any) -> Array:
             return pa.FixedSizeListArray.from_arrays(flat, type=kind, mask=pc.is_null(column))
         return pa.FixedSizeListArray.from_arrays(column.flatten().cast(kind.value_type), type=kind)
     return column.cast(kind)
+
+
+def _variants(column: Array) -> Array:
+    """Variants of their encoding, or of values: texts are JSON."""
+    if pa.types.is_dictionary(column.type):
+        column = decoded(column)
+    if is_raw(column.type):
+        names = [column.type.field(i).name for i in range(column.type.num_fields)]
+        if TYPED_VALUE in names:
+            raise UnsupportedTableError(
+                "a VARIANT is shredded, which this release does not read; write the table with "
+                "hoodie.parquet.variant.write.shredding.enabled=false, and cluster it with Apache Hudi"
+            )
+        return variants_of(names, column.flatten(), null_mask(column))
+    try:
+        return variants_of_values(column.to_pylist())
+    except ValueError as exc:
+        raise pa.ArrowInvalid(str(exc)) from exc
 
 
 def decoded(column: Array) -> Array:

@@ -9,12 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.filegroup.base_writer import dictionary_columns
+from hoodie.filegroup.conform import conform
 from hoodie.filegroup.ordering import stored_ordering
 from hoodie.filegroup.positions import Positions
 from hoodie.filegroup.staging import open_staged
 from hoodie.format.avro_schema import record_type, schema_text
 from hoodie.format.log_block import encode_block
 from hoodie.format.log_content import encode_avro_contents, encode_avro_data, encode_deletes, encode_parquet_data
+from hoodie.format.variants import STORED_VARIANT, schema_with
 from hoodie.model.enums import BlockKind, HeaderKey
 from hoodie.model.meta_fields import COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import join
@@ -114,6 +116,7 @@ def _contents(
         for part in _parts(data, options.max_block_bytes):
             yield encode_avro_data(part, record), part.num_rows
         return
+    data = conform(data, schema_with(data.schema, STORED_VARIANT), path="a log")
     dictionaries = dictionary_columns(data.slice(0, _SAMPLE_ROWS))
     for part in _parts(data, options.max_block_bytes):
         for name in same:

@@ -70,7 +70,7 @@ def renames_for(history: ColumnHistory, instant: str, *, path: str) -> Renames:
 
 
 def _renamed(column: Any, written: Column, now: Column) -> Any:
-    if written == now or not now.parts:
+    if written == now or not now.parts or now.parts[0].id < 0:  # a VARIANT's parts stay what they are
         return column
     if isinstance(column, pa.ChunkedArray):
         chunks = [_renamed(chunk, written, now) for chunk in column.chunks]

@@ -44,6 +44,7 @@ from hoodie.format.avro_wire import (
     spread,
     windows,
 )
+from hoodie.format.variants import VARIANT_NAME, variants_of
 from hoodie.format.vectors import vectors_from
 
 __all__ = ["decode_records", "encode_records", "positions_behind"]
@@ -199,9 +200,15 @@ def _decode_dense(node: AvroType, rows: _Rows, positions: Ints, valid: Mask | No
         return spread(column, valid), positions
     if node.kind == "record":
         columns, positions = _decode_record(node, rows, positions)
-        return pa.StructArray.from_arrays(columns, fields=list(node.arrow_fields)), positions
+        return _records(node, columns), positions
     starts, ends = _decode_lengths(node, rows, positions, None)
     return _short_decimals(node, rows.buffer, starts, ends), ends
+
+
+def _records(node: AvroType, columns: list[Column]) -> Column:
+    if node.logical == VARIANT_NAME:
+        return variants_of([name for name, _ in node.fields], columns)
+    return pa.StructArray.from_arrays(columns, fields=list(node.arrow_fields))
 
 
 def _decode_lengths(node: AvroType, rows: _Rows, positions: Ints, valid: Mask | None) -> tuple[Ints, Ints]:
@@ -351,7 +358,7 @@ def _build_value(node: AvroType, values: list[Any], budget: _Budget) -> Column:
     kind = node.arrow
     if node.kind == "record":
         columns = [_build(inner, [v[f"f{i}"] for v in values], budget) for i, (_, inner) in enumerate(node.fields)]
-        return pa.StructArray.from_arrays(columns, fields=list(node.arrow_fields))
+        return _records(node, columns)
     if node.kind in ("array", "map"):
         offsets = pa.array(offsets_of(np.array([len(value) for value in values], dtype=np.int64)), pa.int32())
         if node.kind == "array":

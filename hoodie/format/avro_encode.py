@@ -213,8 +213,9 @@ def _nested(node: AvroType, column: Column, tags: tuple[int, int] | None, valid:
 
 def _record(node: AvroType, column: Any) -> list[Column]:
     pieces: list[Column] = []
-    for (_, inner), child in zip(node.fields, column.flatten()):
-        pieces += pieces_of(inner, child)
+    parts = {column.type.field(i).name: part for i, part in enumerate(column.flatten())}
+    for name, inner in node.fields:
+        pieces += pieces_of(inner, parts[name])
     return pieces
 
 

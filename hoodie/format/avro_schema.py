@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.errors import CorruptFileError, SchemaError, UnsupportedTableError
+from hoodie.format.variants import VARIANT, VARIANT_NAME, avro_of_variant, is_record_of_variant, is_variant
 from hoodie.format.vectors import VECTOR, avro_of_vector, is_vector, vector_of
 from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.model.once import for_the_same
@@ -129,6 +130,8 @@ class AvroType:
         if self.kind == "record":
             if not self.fields:
                 raise UnsupportedTableError(f"record {self.path!r} has no fields; such a column cannot be read")
+            if self.logical == VARIANT_NAME:
+                return VARIANT
             return pa.struct(self.arrow_fields)
         if self.kind == "array":
             return pa.list_(_arrow_field("element", present(self)))
@@ -260,7 +263,7 @@ class _Resolver:
                 raise CorruptFileError(f"bad Avro schema: enum {full!r} has no symbols")
             node = AvroType("enum", path, symbols=tuple(symbols))
         else:
-            node = self._record(avro, full, path=path, depth=depth)
+            node = _annotated(avro, self._record(avro, full, path=path, depth=depth))
         self.named[full] = node
         return node
 
@@ -344,6 +347,8 @@ def _annotated(avro: Mapping[str, Any], node: AvroType) -> AvroType:
         return AvroType(node.kind, node.path, "decimal", precision, scale, node.size)
     if logical == VECTOR and node.kind == "fixed":
         return replace(node, logical=VECTOR, vector=vector) if (vector := vector_of(avro)) is not None else node
+    if logical == VARIANT_NAME and node.kind == "record" and is_record_of_variant(avro):
+        return replace(node, logical=VARIANT_NAME)
     if isinstance(logical, str) and (node.kind, logical) in _LOGICAL:
         return AvroType(node.kind, node.path, logical)
     return node
@@ -458,6 +463,8 @@ def _type_from_arrow(kind: pa.DataType, *, name: str, namespace: str, path: str)
         return {"type": "int", "logicalType": "time-millis"}
     if kind == pa.time64("us"):
         return {"type": "long", "logicalType": "time-micros"}
+    if is_variant(kind):
+        return avro_of_variant(name, namespace)
     if pa.types.is_struct(kind) and kind.num_fields:
         children = [kind.field(i) for i in range(kind.num_fields)]
         return _record_from_arrow(children, name=name, namespace=namespace, path=path)

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from hoodie.errors import SchemaError, UnsupportedTableError
 from hoodie.format.avro_schema import decimal_size, parse_schema, schema_text
+from hoodie.format.variants import METADATA, VALUE, VARIANT, is_variant
 from hoodie.model.columns import ARRAY, MAP, RECORD, Column, ColumnSet, all_ids
 from hoodie.model.meta_fields import META_COLUMNS
 
@@ -58,9 +59,20 @@ def numbered(fields: Sequence[pa.Field], ids: Iterator[int]) -> tuple[Column, ..
     """
     numbers = [next(ids) for _ in fields]
     return tuple(
-        Column(number, field.name, numbered(_parts(field.type), ids), kind_of(field.type), field.nullable)
+        Column(number, field.name, _numbered_parts(field.type, ids), kind_of(field.type), field.nullable)
         for number, field in zip(numbers, fields, strict=True)
     )
+
+
+_PARTS_OF_VARIANT = tuple(
+    Column(number, name, (), "binary", False, f"Variant {name} component")
+    for number, name in ((-2, METADATA), (-1, VALUE))
+)
+"""By the negative ids Apache Hudi tells them from columns, and so does this."""
+
+
+def _numbered_parts(kind: pa.DataType, ids: Iterator[int]) -> tuple[Column, ...]:
+    return _PARTS_OF_VARIANT if is_variant(kind) else numbered(_parts(kind), ids)
 
 
 def evolved(before: ColumnSet, schema: pa.Schema, version: int) -> ColumnSet:
@@ -96,6 +108,8 @@ def _follow(before: Column, field: pa.Field, ids: Iterator[int]) -> Column:
     if kind != before.kind and {kind, before.kind} & {RECORD, ARRAY, MAP}:
         return numbered([field], ids)[0]
     parts: tuple[Column, ...] = ()
+    if is_variant(field.type):
+        return before if type_of(before) == field.type else numbered([field], ids)[0]
     if kind == RECORD:
         parts = _aligned(before.parts, _parts(field.type), ids)
     elif kind in (ARRAY, MAP):
@@ -139,6 +153,8 @@ def schema_of(columns: Sequence[Column]) -> pa.Schema:
 
 def type_of(column: Column) -> pa.DataType:
     """Its Arrow type; raises as `schema_of`."""
+    if column.kind == RECORD and any(part.id < 0 for part in column.parts):
+        return VARIANT
     parts = [pa.field(part.name, type_of(part), part.optional) for part in column.parts]
     if column.kind == RECORD:
         return pa.struct(parts)

@@ -15,6 +15,8 @@ import pyarrow.compute as pc
 import hoodie.read
 from hoodie.engine.progress import Progress
 from hoodie.errors import MissingFileError, OptionError
+from hoodie.filegroup.conform import conform
+from hoodie.format.variants import shown_schema
 from hoodie.metadata.listing import distrust_metadata, has_metadata
 from hoodie.model.enums import ChangeFormat, QueryType
 from hoodie.model.html import html_pairs
@@ -65,8 +67,11 @@ class Scan:
         *,
         meta_columns: bool = False,
         snapshot: Snapshot | None = None,
+        stored: bool = False,
     ) -> None:
+        """`stored`: give variants as the table holds them, for rows that are written again; else as JSON."""
         self._context = context
+        self._stored = stored
         self._options = options
         self._limit: int | None = None
         self._meta_columns = meta_columns
@@ -106,7 +111,7 @@ class Scan:
     @property
     def schema(self) -> pa.Schema:
         """The columns of the rows, known before any of them is read."""
-        return self.plan.output
+        return self.plan.output if self._stored else shown_schema(self.plan.output)
 
     @property
     def position(self) -> str | None:
@@ -154,7 +159,8 @@ class Scan:
     ) -> pa.RecordBatchReader:
         if self._limit is None:
             return self._read_all(tasks, output, progress)
-        return pa.RecordBatchReader.from_batches(output, self._read_first(self._limit, tasks, output))
+        shown = output if self._stored else shown_schema(output)
+        return pa.RecordBatchReader.from_batches(shown, self._read_first(self._limit, tasks, output))
 
     def _read_all(
         self, tasks: Sequence[ReadTask | ChangeTask], output: pa.Schema, progress: Progress | None = None
@@ -169,7 +175,8 @@ class Scan:
         reader: pa.RecordBatchReader = self._context.engine.read(
             run, final, output, at_once=self._context.storage.can.at_once
         )
-        return reader
+        shown = output if self._stored else shown_schema(output)
+        return reader if shown is output else pa.RecordBatchReader.from_batches(shown, _shown(reader, shown))
 
     def _read_first(
         self, remaining: int, tasks: Sequence[ReadTask | ChangeTask], output: pa.Schema
@@ -262,7 +269,9 @@ class Scan:
             columns=parse_columns(self.schema.names if columns is None else columns),
             where=both(options.where, where, self.plan.context.schema),
         )
-        return Scan(self._context, narrow, meta_columns=self._meta_columns, snapshot=self._snapshot)
+        return Scan(
+            self._context, narrow, meta_columns=self._meta_columns, snapshot=self._snapshot, stored=self._stored
+        )
 
     def count(self) -> int:
         """The number of rows. Without a filter commits or footers tell it of files that have no logs; of others one column is read,
@@ -375,6 +384,13 @@ class Scan:
         moved = plan.tasks != self.plan.tasks
         self.plan = plan
         return moved
+
+
+def _shown(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """The rows with variants as JSON."""
+    with reader:
+        for batch in reader:
+            yield conform(batch, schema, path="a file slice")
 
 
 def _run_counted(

@@ -97,7 +97,7 @@ def table_schema_json(active: ActiveTimeline, timeline: Timeline, properties: Ma
     return stated or properties.get(CREATE_SCHEMA) or _schema_json_of_files(active, commits)
 
 
-_LOST_TYPES = ("variant", "blob")
+_LOST_TYPES = ("blob",)
 """Logical types of records that Apache Hudi 1.x has, and that would be records without one in what is written here."""
 
 

@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import SchemaError
+from hoodie.format.variant_values import variants_of_values
+from hoodie.format.variants import is_variant
 
 _PLAIN = (str, bytes, bool, date, datetime)
 """What has the same type whatever the table says."""
@@ -43,6 +45,8 @@ def array_of(values: Sequence[Any], kind: pa.DataType | None, *, path: str, nan_
         SchemaError: the values have no common type.
     """
     values, classes = _with_nulls(values, nan_is_null)
+    if kind is not None and (is_variant(kind) or isinstance(kind, pa.JsonType)):
+        return _variants(values, path)
     if classes and all(issubclass(each, Mapping) for each in classes):
         if kind is not None and pa.types.is_map(kind):
             pairs = [None if value is None else list(value.items()) for value in values]
@@ -54,6 +58,13 @@ def array_of(values: Sequence[Any], kind: pa.DataType | None, *, path: str, nan_
             return _maps(pairs, kind, path, nan_is_null)
         return _lists(values, kind, path, nan_is_null)
     return _leaf(values, kind, classes, path, nan_is_null)
+
+
+def _variants(values: Sequence[Any], path: str) -> Any:
+    try:
+        return variants_of_values(values)
+    except ValueError as exc:
+        raise SchemaError(f"column {path!r} is a VARIANT, and {exc}") from exc
 
 
 def _with_nulls(values: Sequence[Any], nan_is_null: bool) -> tuple[Sequence[Any], set[type]]:

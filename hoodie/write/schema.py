@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie.errors import SchemaError
+from hoodie.format.variants import EXTENSION, VARIANT, is_raw, is_variant
 from hoodie.format.vectors import is_vector
 from hoodie.model.meta_fields import IS_DELETED, without_meta_fields
 from hoodie.model.nested import nullable_columns
@@ -55,7 +56,7 @@ def storable(schema: pa.Schema) -> pa.Schema:
     columns = list(without_meta_fields(schema))
     _require_names(columns, "")
     for field in columns:
-        kind = storable_type(field.type, field.name)
+        kind = VARIANT if _is_marked(field) else storable_type(field.type, field.name)
         if kind is None:
             refused.append(f"{field.name} {field.type}")
         else:
@@ -68,6 +69,11 @@ def storable(schema: pa.Schema) -> pa.Schema:
     if refused:
         raise SchemaError(f"these columns have types that a table cannot store: {', '.join(refused)}; cast them first")
     return pa.schema(fields)
+
+
+def _is_marked(field: pa.Field) -> bool:
+    """Whether a column of two byte strings is said to be of variants."""
+    return (field.metadata or {}).get(b"ARROW:extension:name") == EXTENSION and is_raw(field.type)
 
 
 def _require_names(fields: Iterable[pa.Field], path: str) -> None:
@@ -162,6 +168,8 @@ class _Misfits:
     def _type(self, old: pa.DataType, new: pa.DataType, name: str) -> pa.DataType:
         """The type that holds both."""
         types = pa.types
+        if is_variant(old) or (is_variant(new) and types.is_string(old)):
+            return old  # variants take values of all types, and are texts of JSON
         if types.is_struct(old) and types.is_struct(new):
             mine, theirs = ([kind.field(i) for i in range(kind.num_fields)] for kind in (old, new))
             return pa.struct(self.fields(mine, theirs, f"{name}."))
@@ -305,6 +313,8 @@ def storable_type(kind: pa.DataType, path: str) -> pa.DataType | None:
     types = pa.types
     if types.is_null(kind):
         return kind
+    if is_variant(kind) or isinstance(kind, pa.JsonType):
+        return VARIANT
     if types.is_dictionary(kind):
         return storable_type(kind.value_type, path)
     if types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view":

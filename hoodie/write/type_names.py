@@ -22,6 +22,7 @@ _NAMES: dict[str, pa.DataType] = {
     **dict.fromkeys(("timestamp", "datetime", "timestamp_ntz", "timestamp without time zone"), _LOCAL),
     **dict.fromkeys(("timestamptz", "timestamp_ltz", "timestamp with time zone"), _UTC),
     "timestamp with local time zone": _UTC,
+    "variant": pa.json_(),
 }
 _CLASSES: dict[Any, pa.DataType] = {
     int: pa.int64(),
