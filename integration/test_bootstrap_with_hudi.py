@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hoodie
+from integration import rust_peer as hudi_rs
 from integration.hudi_client import HudiPeer
 from tests.rows import rows_of
 
@@ -60,6 +61,38 @@ def test_all_views_are_those_of_hudi(hudi: HudiPeer, tmp_path: Path, kind: str, 
         more = some(5, qty=700).append_column("part", pa.array(["a"]))
         hudi.write(path, more, {**options, **compact, "hoodie.datasource.write.operation": "upsert"})
         compare(hudi, path)
+
+
+@pytest.mark.parametrize(("kind", "version"), [("COPY_ON_WRITE", 6), ("COPY_ON_WRITE", 9), ("MERGE_ON_READ", 9)])
+def test_hudi_reads_what_we_write_on_its_bootstrap(hudi: HudiPeer, tmp_path: Path, kind: str, version: int) -> None:
+    path, source = tmp_path / "t", files_of(tmp_path / "source")
+    options = {**KEYS, "hoodie.datasource.write.table.type": kind, "hoodie.write.table.version": str(version)}
+    hudi.write(path, some(), {**options, **BOOTSTRAP, "hoodie.bootstrap.base.path": str(source)}, mode="overwrite")
+    table = hoodie.open_table(path)
+    table.upsert(parted(some(1, 41, 90, qty=500), "aba"))
+    compare(hudi, path)
+    table.delete(parted(some(3, 42, qty=900), "ab"))
+    compare(hudi, path)
+    hudi.write(path, parted(some(1, 2, qty=950), "aa"), {**options, "hoodie.datasource.write.operation": "upsert"})
+    compare(hudi, path)
+    if kind == "MERGE_ON_READ":
+        table.schedule_compaction()
+        hudi.run_compaction(path)  # by the plan, which names the sources
+        compare(hudi, path)
+        table.upsert(parted(some(6, qty=960), "a"))
+        table.compact()
+        compare(hudi, path)
+    table.cluster()
+    compare(hudi, path)
+    table.upsert(parted(some(7, qty=970), "a"))
+    table.clean(retain_commits=1)
+    compare(hudi, path)
+    assert not list(path.rglob("*_00000000000001.parquet"))
+    assert hudi_rs.read(path) == rows_of(table.scan(meta_columns=True).to_arrow())
+
+
+def parted(rows: pa.Table, parts: str) -> pa.Table:
+    return rows.append_column("part", pa.array(list(parts)))
 
 
 def compare(hudi: HudiPeer, path: Path) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from hoodie.hfile.reader import HFileReader
 from hoodie.hfile.source import BufferSource
 from hoodie.hfile.writer import HFileWriter
-from hoodie.read.bootstrap import INDEX
+from hoodie.view.bootstrap import INDEX
 
 ZIP = Path(__file__).with_name("bootstrapped.zip")
 

@@ -24,7 +24,7 @@ from hoodie.filegroup.renamed import renames_for
 from hoodie.filegroup.rewrite import read_for_rewrite
 from hoodie.filegroup.row_order import range_of_each, sorted_places
 from hoodie.filegroup.run import encodable, room_of
-from hoodie.filegroup.slice_reader import base_batches, open_base_file
+from hoodie.filegroup.slice_reader import open_base_file, stored_batches
 from hoodie.filegroup.staging import open_staged
 from hoodie.format.parquet_file import read_batches
 from hoodie.hashes.of_buckets import ring_hashes
@@ -88,8 +88,8 @@ def run_sample(storage: Storage, context: WriteContext, task: SampleTask) -> Sam
     stored = names if renames is None else renames.sources(names)
     with open_base_file(storage, base) as (file, metadata):
         count = metadata.num_rows
-        size = count * _first_row_bytes(file, path=where)
-        if not set(stored) & set(file.schema_arrow.names):
+        size = count * _first_row_bytes(file, path=where) * base.rows_bytes // base.size_bytes
+        if base.source is None and not set(stored) & set(file.schema_arrow.names):
             return Sample(size, None)  # columns that came later: they are null here, and come last anyway
         full = context.full_schema
         schema = pa.schema([pa.field(name, full.field(name).type) for name in names])
@@ -98,7 +98,7 @@ def run_sample(storage: Storage, context: WriteContext, task: SampleTask) -> Sam
         chosen = np.sort(chance.choice(count, min(count, task.rows), replace=False))
         taken = []
         before = 0
-        for batch in base_batches(file, stored, size_bytes=base.size_bytes, batch_rows=_SAMPLED_ROWS, path=where):
+        for batch in stored_batches(file, base, schema, stored, batch_rows=_SAMPLED_ROWS, path=where):
             first, end = np.searchsorted(chosen, (before, before + batch.num_rows))
             found = conform(batch if renames is None else renames.apply(batch), schema, path=where)
             taken.append(_cut_texts(found.take(pa.array(chosen[first:end] - before))))

@@ -14,10 +14,10 @@ from hoodie.filegroup.renamed import renames_for
 from hoodie.filegroup.slice_reader import (
     MIN_BATCH_ROWS,
     SliceMerge,
-    base_batches,
     log_records,
     merge_columns,
     open_base_file,
+    stored_batches,
     with_encoded,
 )
 from hoodie.filegroup.spill import KeySet, SpilledRows
@@ -121,7 +121,7 @@ def _stored(
         stored = with_encoded(schema if unstored is None else unstored.decoded(schema), file.schema_arrow)
         rows = max(at_least, int(batch_bytes / row_bytes(file, path=where)))
         names = stored.names if renames is None else renames.sources(stored.names)
-        for batch in base_batches(file, names, size_bytes=base.size_bytes, batch_rows=rows, path=where):
+        for batch in stored_batches(file, base, stored, names, batch_rows=rows, path=where):
             found = conform(batch if renames is None else renames.apply(batch), stored, path=where)
             yield Carried(found if unstored is None else unstored.completed(found, schema, base.path), before, plain)
             before = None

@@ -6,14 +6,14 @@ a filter is applied to whole rows. Witness: integration/test_bootstrap_with_hudi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError, MissingFileError
-from hoodie.format.parquet_file import open_parquet, read_batches
+from hoodie.format.parquet_file import open_parquet
 from hoodie.keygen.unstored import FolderValues, repeated
 from hoodie.model.files import SourceFile
 from hoodie.model.meta_fields import META_COLUMNS
@@ -51,30 +51,40 @@ def source_of(source: SourceFile, *, skeleton: str, rows: int) -> pq.ParquetFile
 
 
 def skeleton_batches(
-    skeleton: pq.ParquetFile, source: SourceFile, schema: pa.Schema, partition_path: str, *, batch_rows: int, path: str
+    skeleton: pq.ParquetFile,
+    source: SourceFile,
+    names: Sequence[str],
+    schema: pa.Schema,
+    partition_path: str,
+    *,
+    read: Callable[..., Iterator[pa.RecordBatch]],
+    path: str,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of both files together, with those of the columns that one of them has, or the folder."""
-    meta = [name for name in schema.names if name in META_COLUMNS]
+    """Rows of both files together, with those of the columns that one of them has, or the folder: that in the type of the schema.
+
+    `read`: gives batches of one file, as `slice_reader.base_batches` does.
+    """
+    meta = [name for name in names if name in META_COLUMNS]
     with source_of(source, skeleton=path, rows=skeleton.metadata.num_rows) as file:
         stored = set(file.schema_arrow.names)
-        data = [name for name in schema.names if name in stored and name not in META_COLUMNS]
-        left = read_batches(skeleton, meta, batch_rows=batch_rows, path=path)
-        right = read_batches(file, data, batch_rows=batch_rows, path=source.uri)
-        folders = _folder_columns(source, schema, stored, partition_path)
+        data = [name for name in names if name in stored and name not in META_COLUMNS]
+        left = read(skeleton, meta, size_bytes=0, path=path)
+        right = read(file, data, size_bytes=source.size_bytes, path=source.uri)
+        folders = _folder_columns(source, names, schema, stored, partition_path)
+        found = [*meta, *data, *folders]
         for one, other in _aligned(left, right):
             columns = [*one.columns, *other.columns, *(repeated(value, one.num_rows) for value in folders.values())]
-            names = [*meta, *data, *folders]
-            if names:
-                yield pa.RecordBatch.from_arrays(columns, names=names)
+            if found:
+                yield pa.RecordBatch.from_arrays(columns, names=found)
             else:
                 yield one
 
 
 def _folder_columns(
-    source: SourceFile, schema: pa.Schema, stored: set[str], partition_path: str
+    source: SourceFile, names: Sequence[str], schema: pa.Schema, stored: set[str], partition_path: str
 ) -> dict[str, pa.Scalar]:
     """Values of partition columns that the source file lacks."""
-    wanted = [name for name in source.partition_fields if name in schema.names and name not in stored]
+    wanted = [name for name in source.partition_fields if name in names and name not in stored]
     if not wanted:
         return {}
     fields = tuple(

@@ -31,7 +31,7 @@ def encode_clustering_plan(plan: ClusteringPlan, *, uri: str) -> bytes:
                     "deltaFilePaths": [full(each.partition_path, name) for name in each.log_files],
                     "fileId": each.file_id,
                     "partitionPath": each.partition_path,
-                    "bootstrapFilePath": "",
+                    "bootstrapFilePath": each.bootstrap_file or "",
                     "version": _VERSION,
                 }
                 for each in group.slices
@@ -74,16 +74,12 @@ def decode_clustering_plan(data: bytes, *, path: str) -> ClusteringPlan:
     for group in found["inputGroups"] or ():
         slices = []
         for each in group["slices"] or ():
-            if each["bootstrapFilePath"]:
-                raise CorruptFileError(
-                    f"{path}: file group {str(each['fileId'])[:80]!r} has a bootstrap file, which this release does not read; run the "
-                    "clustering with Apache Hudi"
-                )
             one = ClusteredSlice(
                 each["partitionPath"] or "",
                 each["fileId"] or "",
                 _name(each["dataFilePath"]),
                 tuple(name for log in each["deltaFilePaths"] or () if (name := _name(log))),
+                each["bootstrapFilePath"] or None,
             )
             check_clustered(one, path)
             slices.append(one)

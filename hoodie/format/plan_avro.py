@@ -328,7 +328,7 @@ def encode_compaction_plan(plan: CompactionPlan, *, of_logs: bool = False) -> by
             "fileId": operation.file_id,
             "partitionPath": operation.partition_path,
             "metrics": dict(operation.metrics),
-            "bootstrapFilePath": None,
+            "bootstrapFilePath": operation.bootstrap_file,
         }
         for operation in plan.operations
     ]
@@ -370,6 +370,7 @@ def decode_compaction_plan(data: bytes, path: str) -> CompactionPlan:
             data_file=name(data_file) if data_file else None,
             log_files=tuple(name(log) for log in operation["deltaFilePaths"] or []),
             metrics=operation["metrics"] or {},
+            bootstrap_file=operation["bootstrapFilePath"] or None,
         )
         check_operation(found, path)
         operations.append(found)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 from hoodie.format.layout import Layout
-from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
+from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile, SourceFile
 from hoodie.model.instant import Instant
 from hoodie.model.names import join, name_of
 from hoodie.model.payloads import CompactionOperation
@@ -61,6 +61,18 @@ def encode_base(base: BaseFile, address: Address) -> Json:
         "fileLen": base.size_bytes,
         "commitTime": base.instant,
         "fileId": base.file_id,
+        "bootstrapBaseFile": None if base.source is None else _encode_source(base.source),
+    }
+
+
+def _encode_source(source: SourceFile) -> Json:
+    """The file that completes a skeleton."""
+    return {
+        "fileStatus": _status(source.uri, source.size_bytes),
+        "fullPath": source.uri,
+        "fileLen": source.size_bytes,
+        "commitTime": None,
+        "fileId": None,
         "bootstrapBaseFile": None,
     }
 
@@ -74,8 +86,12 @@ def encode_log(log: LogFile, address: Address) -> Json:
 
 
 def _encode_status(path: str, size_bytes: int, address: Address) -> Json:
+    return _status(address.uri(path), size_bytes)
+
+
+def _status(uri: str, size_bytes: int) -> Json:
     return {
-        "path": {"uri": address.uri(path)},
+        "path": {"uri": uri},
         "length": size_bytes,
         "isdir": False,
         "blockReplication": 0,
@@ -126,7 +142,7 @@ def encode_compaction(time: str, operation: CompactionOperation) -> Json:
         "id": operation.file_id,
         "partition": operation.partition_path,
         "metrics": dict(operation.metrics),
-        "bootstrapBaseFile": None,
+        "bootstrapBaseFile": operation.bootstrap_file,
     }
 
 

@@ -22,7 +22,7 @@ from hoodie.metadata.partition import Scope, TableFiles
 from hoodie.metadata.stored_bounds import Ranges, ranges_of_footer, ranges_of_rows
 from hoodie.model.enums import MergeMode
 from hoodie.model.files import BaseFile, LogFile
-from hoodie.model.instant import VisibleInstants
+from hoodie.model.instant import BOOTSTRAP_INSTANTS, VisibleInstants
 from hoodie.model.meta_fields import with_meta_fields
 from hoodie.model.names import parse_base_file, parse_log_file
 from hoodie.model.once import once
@@ -80,6 +80,10 @@ class FileRanges:
         return None
 
     def _of_base(self, base: BaseFile) -> Ranges | None:
+        if base.instant == BOOTSTRAP_INSTANTS[0]:
+            raise UnsupportedTableError(
+                f"{base.path} is of a bootstrap and has no columns: Apache Hudi has no bounds of it, either"
+            )
         with open_base_file(self.scope.context.storage, base) as (file, footer):
             found = ranges_of_footer(footer, self.columns, typed=self.typed)
             known = {name: each for name, each in found.items() if each is not None}

@@ -36,10 +36,6 @@ class Describing:
     """Describes a base file, which has the columns of the schema but those that the folder says."""
 
     def __init__(self, context: TableContext, schema: pa.Schema, folders: FolderValues | None) -> None:
-        if context.config.bootstrap_base:
-            raise UnsupportedTableError(
-                f"table {context.storage.uri} was bootstrapped: the columns of a row are in two files, which no other format knows"
-            )
         self._context = context
         self._folders = folders
         made = set() if folders is None else {field.name for field in folders.fields}
@@ -50,6 +46,11 @@ class Describing:
         place = f"{self._context.storage.uri}/{base.path}"
         if not base.name.endswith(".parquet"):
             raise UnsupportedTableError(f"{place} is no Parquet file: files that other formats share are")
+        if base.source is not None:
+            raise UnsupportedTableError(
+                f"{place} was bootstrapped: the columns of its rows are in {base.source.uri}, and no other format knows rows of two "
+                "files. Rewrite it first, by clustering for instance"
+            )
         with open_base_file(self._context.storage, base) as (file, footer):
             stored = {field.name: field.type for field in file.schema_arrow}
             for field in self._stored:

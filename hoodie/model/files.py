@@ -34,11 +34,20 @@ class BaseFile(NamedTuple):
     name: str
     size_bytes: int
     source: SourceFile | None = None
-    """The file is a skeleton, which has the `_hoodie_` columns alone; queries know it (`read/bootstrap.py`)."""
+    """The file is a skeleton, which has the `_hoodie_` columns alone; a table's views know it (`view/bootstrap.py`)."""
 
     @property
     def path(self) -> str:
         return f"{self.partition_path}/{self.name}" if self.partition_path else self.name
+
+    @property
+    def rows_bytes(self) -> int:
+        """Of the file, and of the one that completes it."""
+        return self.size_bytes + (self.source.size_bytes if self.source else 0)
+
+    @property
+    def source_uri(self) -> str | None:
+        return self.source.uri if self.source else None
 
     @property
     def is_missing(self) -> bool:
@@ -80,7 +89,7 @@ class FileSlice(NamedTuple):
     @property
     def size_bytes(self) -> int:
         """Of the base file and the logs together."""
-        return (self.base.size_bytes if self.base else 0) + sum(log.size_bytes for log in self.logs)
+        return (self.base.rows_bytes if self.base else 0) + sum(log.size_bytes for log in self.logs)
 
     @property
     def base_or_none_such(self) -> BaseFile:

@@ -78,6 +78,8 @@ class CompactionOperation:
     data_file: str | None
     log_files: tuple[str, ...]
     metrics: Mapping[str, float] = field(default_factory=dict)
+    bootstrap_file: str | None = None
+    """Address of the file that completes the data file, a skeleton: Apache Hudi merges what plans name."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,8 @@ class ClusteredSlice(NamedTuple):
     data_file: str | None
     """Its base file; None where it has only logs."""
     log_files: tuple[str, ...] = ()
+    bootstrap_file: str | None = None
+    """Address of the file that completes the base file, a skeleton."""
 
 
 @dataclass(frozen=True)

@@ -46,7 +46,7 @@ def check_version(config: TableConfig) -> None:
     """Refuse whatever changes a table that is read only; services need no more than this.
 
     Raises:
-        UnsupportedTableError: this release does not write its version, or it is bootstrapped.
+        UnsupportedTableError: this release does not write its version.
     """
     if not config.layout.is_written:
         oldest = int(OLDEST_WRITTEN.version)
@@ -54,11 +54,6 @@ def check_version(config: TableConfig) -> None:
         raise UnsupportedTableError(
             f"table at {config.uri} can be read, not written: it has version {int(config.version)}, and this release writes "
             f"versions {VERSIONS}; upgrade it first, by table.upgrade({oldest}) or {command}"
-        )
-    if config.bootstrap_base:
-        raise UnsupportedTableError(
-            f"table at {config.uri} can be read, not written: it was bootstrapped from {config.bootstrap_base}, and this release "
-            "does not rewrite files whose columns stand elsewhere; write it with Apache Hudi, or copy its rows into a new table"
         )
 
 

@@ -20,6 +20,7 @@ from hoodie.errors import InstantNotFoundError, OptionError
 from hoodie.model.enums import MOVES_ROWS, ChangePart
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import (
+    BOOTSTRAP_INSTANTS,
     Instant,
     InstantRange,
     InstantTime,
@@ -158,6 +159,8 @@ def _moment(timeline: Timeline, position: InstantTime) -> _Moment:
 
 
 def _just_before(instant: Instant) -> InstantTime:
+    if instant.position in BOOTSTRAP_INSTANTS:  # which are no moments
+        return InstantTime(f"{int(instant.position) - 1:014d}")
     return format_instant(parse_instant(instant.position) - timedelta(milliseconds=1))
 
 

@@ -20,7 +20,6 @@ from hoodie.model.instant import InstantRange, InstantTime, VisibleInstants, par
 from hoodie.model.meta_fields import META_COLUMNS, with_meta_fields
 from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask, RowFilter, WholeSlice
 from hoodie.options.read import ReadOptions
-from hoodie.read.bootstrap import with_sources
 from hoodie.read.changes import in_order, plan_changes
 from hoodie.read.prune import choice_of, prune
 from hoodie.read.ranges import PulledRange, plan_range, refuse_cleaned
@@ -133,11 +132,6 @@ def _plan_changes(context: TableContext, snapshot: Snapshot, options: ReadOption
         raise UnsupportedTableError(
             f"table {context.storage.uri} does not store the _hoodie_ columns: its files do not show its changes"
         )
-    if context.config.bootstrap_base:
-        raise UnsupportedTableError(
-            f"table {context.storage.uri} was bootstrapped, and what its commits changed is not read: read the latest state of "
-            "changed rows (changes without images, an incremental query)"
-        )
     steps = plan_changes(snapshot, options.begin, options.end, table=context.storage.uri)
     # The texts of `cdc` are those of the user's columns, whatever the door gives of rows.
     with_meta = meta_columns and options.changes is ChangeFormat.BEFORE_AFTER
@@ -183,11 +177,9 @@ def _plan(
     of: tuple[ReadContext, Sequence[str]],
 ) -> ReadPlan:
     read_context, columns = of
-    slices = with_sources(context, chosen.slices)
-    wholes = [each and each._replace(slice=with_sources(context, [each.slice])[0]) for each in chosen.wholes]
     tasks = [
         ReadTask(file_slice, tuple(columns), chosen.span, whole)
-        for file_slice, whole in zip_longest(slices, wholes[: len(slices)])
+        for file_slice, whole in zip_longest(chosen.slices, chosen.wholes[: len(chosen.slices)])
     ]
     # Where its log records hold some columns only, rows of a range are made of the whole slice.
     candidates = [[task.slice] if task.whole is None else [task.slice, task.whole.slice] for task in tasks]

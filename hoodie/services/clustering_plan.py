@@ -49,7 +49,7 @@ def plan_clustering(
     """
     by_partition: dict[str, list[FileSlice]] = {}
     for each in slices:
-        if each.group not in excluded and (each.base is None or each.base.size_bytes < options.small_file_bytes):
+        if each.group not in excluded and (each.base is None or each.base.rows_bytes < options.small_file_bytes):
             by_partition.setdefault(each.group.partition_path, []).append(each)
     groups = [group for _, found in sorted(by_partition.items()) for group in _groups(found, options)]
     return ClusteringPlan(tuple(groups[: options.groups]), params_of(options))
@@ -73,7 +73,7 @@ def _worth_it_alone(file_slice: FileSlice, options: ClusteringOptions) -> bool:
 
 
 def _weight(file_slice: FileSlice) -> int:
-    return file_slice.base.size_bytes if file_slice.base else sum(log.size_bytes for log in file_slice.logs)
+    return file_slice.base.rows_bytes if file_slice.base else sum(log.size_bytes for log in file_slice.logs)
 
 
 def group_of(slices: Sequence[FileSlice], options: ClusteringOptions) -> ClusteringGroup:
@@ -81,7 +81,7 @@ def group_of(slices: Sequence[FileSlice], options: ClusteringOptions) -> Cluster
     total = sum(map(_weight, slices))
     logs = [log for each in slices for log in each.logs]
     log_bytes = sum(log.size_bytes for log in logs)
-    base_bytes = sum(each.base.size_bytes for each in slices if each.base)
+    base_bytes = sum(each.base.rows_bytes for each in slices if each.base)
     return ClusteringGroup(
         tuple(
             ClusteredSlice(
@@ -89,6 +89,7 @@ def group_of(slices: Sequence[FileSlice], options: ClusteringOptions) -> Cluster
                 each.group.file_id,
                 each.base.name if each.base else None,
                 tuple(log.name for log in each.logs),
+                each.base.source_uri if each.base else None,
             )
             for each in slices
         ),

@@ -44,7 +44,7 @@ def plan_compaction(
 def candidate_of(file_slice: FileSlice, *, new_file_bytes: int) -> CompactionCandidate:
     """The slice by its sizes, as strategies look at it."""
     log_bytes = sum(log.size_bytes for log in file_slice.logs)
-    base_bytes = file_slice.base.size_bytes if file_slice.base else 0
+    base_bytes = file_slice.base.rows_bytes if file_slice.base else 0
     return CompactionCandidate(
         partition_path=file_slice.group.partition_path,
         file_id=file_slice.group.file_id,
@@ -87,4 +87,5 @@ def operation_of(file_slice: FileSlice, sizes: CompactionCandidate) -> Compactio
             "TOTAL_IO_WRITE_MB": float(sizes.write_mb),
             "TOTAL_IO_MB": float(sizes.io_mb),
         },
+        bootstrap_file=file_slice.base.source_uri if file_slice.base else None,
     )

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from hoodie.errors import CommitConflictError, LockError
+from hoodie.errors import CommitConflictError, LockError, UnsupportedTableError
 from hoodie.format.layout import Layout
 from hoodie.format.properties import format_properties
 from hoodie.model.enums import TableType
@@ -46,6 +46,11 @@ def change_version(
     """
     config = context.config
     moves = layout.number != config.layout.number
+    if moves and config.bootstrap_base:
+        raise UnsupportedTableError(
+            f"table {config.uri} was bootstrapped, and the timeline of such a table is not moved: let Apache Hudi do it, or copy its "
+            "rows into a new table"
+        )
     compacted = 0
     if not dry_run:
         settle(context, options)

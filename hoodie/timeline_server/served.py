@@ -186,5 +186,7 @@ class ServedTable:
         if sum(map(len, found.groups.values())) <= _MOST_GROUPS:
             return
         bare = found._replace(groups={}, by_id={}, partitions=None)
-        state.view = FileSystemView.of(bare, state.listing, self.context.active, self.context.archived())
+        state.view = FileSystemView.of(
+            bare, state.listing, self.context.active, self.context.archived(), skeletons=self.context.skeletons
+        )
         state.questions = Questions(state.view, self.context.active)

@@ -37,6 +37,7 @@ from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.clock import Clock, zone_of
 from hoodie.timeline.timeline import Timeline
+from hoodie.view.bootstrap import BootstrapIndex
 from hoodie.view.listing import Catalogue, Listing, StorageListing
 from hoodie.view.schema import table_schema
 from hoodie.view.stores import synced_files
@@ -70,8 +71,9 @@ class Snapshot:
         *,
         seen: FileSystemView | None = None,
         timeline: Timeline | None = None,
+        skeletons: BootstrapIndex | None = None,
     ) -> None:
-        """`listing`: of the files under a timeline."""
+        """`listing`: of the files under a timeline; `skeletons`: of a bootstrapped table."""
         self.active = active
         self.properties = properties
         self.timeline: Timeline = active.load() if timeline is None else timeline
@@ -80,7 +82,7 @@ class Snapshot:
         self.view = (
             seen
             if seen is not None and same
-            else FileSystemView(listing(self.timeline), active, self.timeline, archived)
+            else FileSystemView(listing(self.timeline), active, self.timeline, archived, skeletons=skeletons)
         )
 
     @once
@@ -261,7 +263,13 @@ class TableContext:
             TableNotFoundError: the table was deleted since it was opened. TableChangedError: it got another version since.
         """
         found = Snapshot(
-            self.listing_under, self.active, self.config.raw, self.archived(), seen=seen, timeline=timeline
+            self.listing_under,
+            self.active,
+            self.config.raw,
+            self.archived(),
+            seen=seen,
+            timeline=timeline,
+            skeletons=self.skeletons,
         )
         if not found.timeline.instants:
             if not self.storage.exists(PROPERTIES):
@@ -298,7 +306,8 @@ class TableContext:
         found = self.cache.take(_FOUND, self.storage.identity)
         if found is None:
             return None
-        return FileSystemView.of(found, self.listing_under(found.timeline), self.active, self.archived())
+        listing = self.listing_under(found.timeline)
+        return FileSystemView.of(found, listing, self.active, self.archived(), skeletons=self.skeletons)
 
     def keep_view(self, view: FileSystemView) -> None:
         """Leave it to the next write, which may open the table anew."""
@@ -319,6 +328,11 @@ class TableContext:
     def archived(self) -> ArchivedTimeline:
         """The archived timeline as it is now, read as far as it is asked."""
         return ArchivedTimeline(self.storage, self.config.history_folder, layout=self.config.layout, cache=self.cache)
+
+    @property
+    def skeletons(self) -> BootstrapIndex | None:
+        """Of a bootstrapped table: which files have the columns of those of its bootstrap."""
+        return BootstrapIndex(self.storage, self.config) if self.config.bootstrap_base else None
 
     @property
     def rule(self) -> MergeRule:

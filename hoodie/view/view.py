@@ -23,6 +23,7 @@ from hoodie.storage.base import FileInfo
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.timeline import Timeline
+from hoodie.view.bootstrap import BootstrapIndex
 from hoodie.view.build import as_written, build_file_groups, in_reading_order, merged_slice, sliced_at, with_written
 from hoodie.view.committed import CommittedFiles, FoldedCommits
 from hoodie.view.listing import AllFiles, Choice, Listing
@@ -59,9 +60,17 @@ class FileSystemView:
     """
 
     def __init__(
-        self, listing: Listing, active: ActiveTimeline, timeline: Timeline, archived: ArchivedTimeline | None = None
+        self,
+        listing: Listing,
+        active: ActiveTimeline,
+        timeline: Timeline,
+        archived: ArchivedTimeline | None = None,
+        *,
+        skeletons: BootstrapIndex | None = None,
     ) -> None:
+        """`skeletons`: says which files complete those of a bootstrap; None: nobody asks for their rows."""
         self._listing = listing
+        self._skeletons = skeletons
         self._active = active
         self.timeline = timeline
         self._archived = archived
@@ -85,7 +94,7 @@ class FileSystemView:
         metadata = self._active.read_commit(commit)
         if metadata.replaced_file_ids or metadata.operation is WriteOperation.LOG_COMPACT:
             return None
-        later = FileSystemView(self._listing, self._active, timeline, self._archived)
+        later = FileSystemView(self._listing, self._active, timeline, self._archived, skeletons=self._skeletons)
         later.committed = self.committed.following(timeline, commit)
         later._groups = self._groups.copy()
         later._by_id = {path: found for path, found in self._by_id.items() if path not in metadata.write_stats}
@@ -113,7 +122,7 @@ class FileSystemView:
         """
         if _but(timeline, clean) != _but(self.timeline, clean):
             return None
-        later = FileSystemView.of(self.found, self._listing, self._active, self._archived)
+        later = FileSystemView.of(self.found, self._listing, self._active, self._archived, skeletons=self._skeletons)
         later.timeline = timeline
         later.committed = CommittedFiles(timeline, self._active.read_commits, self.committed.known)
         later._groups, later._by_id = self._groups.copy(), self._by_id.copy()
@@ -130,10 +139,16 @@ class FileSystemView:
 
     @classmethod
     def of(
-        cls, found: Found, listing: Listing, active: ActiveTimeline, archived: ArchivedTimeline | None = None
+        cls,
+        found: Found,
+        listing: Listing,
+        active: ActiveTimeline,
+        archived: ArchivedTimeline | None = None,
+        *,
+        skeletons: BootstrapIndex | None = None,
     ) -> FileSystemView:
         """The view that has found this, with further questions to this opening of the same table."""
-        view = cls(listing, active, found.timeline, archived)
+        view = cls(listing, active, found.timeline, archived, skeletons=skeletons)
         view.committed = CommittedFiles(found.timeline, active.read_commits, found.committed)
         view._groups, view._by_id = found.groups, found.by_id
         view._partitions, view._compactions = found.partitions, found.compactions
@@ -455,7 +470,7 @@ class FileSystemView:
             completion_of=self._completion_of,
         )
         self._refuse_unknown_replaced(partition_path, groups)
-        return groups
+        return groups if self._skeletons is None else self._skeletons.completed(partition_path, groups)
 
     def _refuse_unknown_replaced(self, partition_path: str, groups: Iterable[FileGroup]) -> None:
         """Raises CorruptFileError when a group that was replaced is not there, and no clean can have taken it away.

@@ -13,7 +13,7 @@ from itertools import islice, product
 import pyarrow as pa
 
 from hoodie.errors import HoodieError, KeyFieldError, OptionError, UnsupportedTableError
-from hoodie.filegroup.slice_reader import open_base_file
+from hoodie.filegroup.slice_reader import open_base_file, stored_batches
 from hoodie.keygen.columns import column
 from hoodie.keygen.generator import KeyGenerator, key_generator
 from hoodie.keygen.unstored import folder_values, repeated
@@ -93,10 +93,6 @@ def table_keys(context: TableContext, snapshot: Snapshot, options: WriteOptions)
         UnsupportedTableError: no key generator that the properties and options allow made the stored rows.
     """
     config = context.config
-    if config.bootstrap_base:
-        raise UnsupportedTableError(
-            f"table {config.uri} was bootstrapped, and its rows are not looked up by their keys: give a filter, scan(where=…)"
-        )
     unnamed = bool(options.complex_key_new_encoding)
     named = not unnamed and config.populate_meta_fields
     made = key_generator(config, options.key_settings, name_single_key=named)
@@ -172,14 +168,15 @@ def _is_remembered(made: KeyGenerator, config: TableConfig) -> bool:
 def _stored_rows(context: TableContext, snapshot: Snapshot, made: KeyGenerator) -> Iterator[tuple[str, pa.Table]]:
     """(path of its file, a row) for some partitions: meta columns and the columns that make keys and paths."""
     tops = dict.fromkeys(name.split(".")[0] for name in (*made.record_key_fields, *made.partition_fields))
+    names, columns = [RECORD_KEY, PARTITION_PATH, *tops], snapshot.schema or pa.schema([])
     folders = None if snapshot.schema is None else folder_values(context.config, snapshot.schema)
     for partition_path in snapshot.view.partitions():
         for piece in snapshot.view.latest_slices([partition_path]):
             if piece.base is None:
                 continue
             with open_base_file(context.storage, piece.base) as (file, _):
-                names = [RECORD_KEY, PARTITION_PATH, *(top for top in tops if top in file.schema_arrow.names)]
-                batch = next(file.iter_batches(batch_size=1, columns=names), None)
+                batches = stored_batches(file, piece.base, columns, names, batch_rows=1, path=piece.base.path)
+                batch = next(batches, None)
             if batch is not None and batch.num_rows:
                 row = pa.Table.from_batches([batch.slice(0, 1)])
                 values = {} if folders is None else folders.of(partition_path)

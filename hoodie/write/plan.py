@@ -290,20 +290,20 @@ def _capacity(file_slice: FileSlice, fresh: int, row_bytes: float, target: Targe
         file_slice.base is None
         or file_slice.logs
         or file_slice.group in target.busy
-        or file_slice.base.size_bytes >= sizing.small_file_bytes
+        or file_slice.base.rows_bytes >= sizing.small_file_bytes
     ):
         return 0
     worth = max(sizing.max_growth * fresh * row_bytes, sizing.cheap_bytes)
-    if target.table_type is TableType.MERGE_ON_READ and file_slice.base.size_bytes > worth:
+    if target.table_type is TableType.MERGE_ON_READ and file_slice.base.rows_bytes > worth:
         return 0
-    return int((sizing.max_file_bytes - file_slice.base.size_bytes) / row_bytes)
+    return int((sizing.max_file_bytes - file_slice.base.rows_bytes) / row_bytes)
 
 
 def _row_bytes(tagged: Tagged, pieces: Sequence[ChunkPiece], partition_path: str) -> float:
     """Stored size of a row: as the files of the partition show, else guessed from the batch."""
     seen = [r for r in tagged.lookups_in.get(partition_path, ()) if r.record_count]
     if seen:
-        return max(1.0, sum(r.base.size_bytes for r in seen) / sum(r.record_count for r in seen))
+        return max(1.0, sum(r.base.rows_bytes for r in seen) / sum(r.record_count for r in seen))
     chunks: dict[int, tuple[int, int]] = {p.number: (p.chunk.size_bytes, p.chunk.rows) for p in pieces}
     size, rows = sum(s for s, _ in chunks.values()), sum(n for _, n in chunks.values())
     return max(1.0, size / max(rows, 1) / COLUMNAR_SHRINK)

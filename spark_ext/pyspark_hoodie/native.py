@@ -113,8 +113,6 @@ def _shares(spark: SparkSession, context: TableContext, plan: ReadPlan, where: W
         return "the table's schema has a history, by which columns of older files are found"
     if any(is_vector(field.type) for field in plan.context.schema):
         return "it has vectors, which are bytes in its files"
-    if context.config.bootstrap_base:
-        return "it was bootstrapped: the columns of a row are in two files"
     if context.config.drops_partition_columns:
         return "its files leave the partition columns out"
     root = sparks_root(spark, context.storage)
@@ -127,7 +125,8 @@ def _shares(spark: SparkSession, context: TableContext, plan: ReadPlan, where: W
     rest: list[ReadTask | ChangeTask] = []
     for task in tasks:
         by_rows = _hides_metadata(plan) or plan.context.unstored is not None
-        if types.suit(task) and not (task.slice.logs and by_rows):
+        in_two_files = task.slice.base is not None and task.slice.base.source is not None  # since a bootstrap
+        if not in_two_files and types.suit(task) and not (task.slice.logs and by_rows):
             suited.append(task)
         else:
             rest.append(task)

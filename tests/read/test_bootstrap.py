@@ -8,7 +8,7 @@ import hoodie
 from hoodie.cli.__main__ import main
 from hoodie.errors import CorruptFileError, MissingFileError, UnsupportedTableError
 from hoodie.filegroup.skeleton import _aligned
-from hoodie.read.bootstrap import INDEX
+from hoodie.view.bootstrap import INDEX
 from tests.bootstrapped import bootstrapped
 
 NAMES = ["mor6_plain", "cow9_mixed"]
@@ -79,26 +79,41 @@ def test_a_source_file_that_is_gone_or_changed_is_named(tmp_path):
 
 
 @EACH
-def test_writes_services_and_lookups_are_refused_and_change_nothing(tmp_path, name):
+def test_what_is_not_done_is_refused_and_changes_nothing(tmp_path, name):
     found = bootstrapped(tmp_path, name)
     table = hoodie.open_table(found.table)
     before = sorted(str(path) for path in found.table.rglob("*"))
     for act in (
-        lambda: table.upsert([{"id": "k000", "part": "a", "ts": 9}]),
-        lambda: table.delete(where="qty > 0"),
-        table.compact if name == "mor6_plain" else table.cluster,
-        lambda: table.clean(retain_commits=1),
-        table.rollback,
-        table.savepoint,
-        lambda: table.restore(table.timeline.commits[-2].time),
         lambda: table.upgrade(9) if name == "mor6_plain" else table.downgrade(6),
         lambda: table.publish("delta"),
-        lambda: table.lookup(["k000"]),
-        lambda: table.changes(images="cdc").to_arrow(),
     ):
         with pytest.raises(UnsupportedTableError, match="bootstrapped"):
             act()
     assert sorted(str(path) for path in found.table.rglob("*")) == before
+
+
+@EACH
+def test_rows_are_looked_up_by_their_keys(tmp_path, name):
+    found = bootstrapped(tmp_path, name)
+    keys = [{"id": row["id"], "part": row["part"]} for row in found.rows]
+    rows = hoodie.open_table(found.table).lookup(pa.Table.from_pylist(keys), meta_columns=True).to_arrow().to_pylist()
+    by_id = {row["id"]: row for row in rows}
+    assert [{name: by_id[row["id"]][name] for name in row} for row in found.rows] == found.rows
+
+
+@EACH
+def test_the_change_feed_leads_to_the_rows(tmp_path, name):
+    found = bootstrapped(tmp_path, name)
+    rows, ops = {}, set()
+    for change in hoodie.open_table(found.table).changes(images="before_after").to_arrow().to_pylist():
+        before, after = change["before"], change["after"]
+        assert (rows.pop(before["id"]) if before else None) == before
+        rows |= {after["id"]: after} if after else {}
+        ops.add(change["op"])
+    assert ops == {"i", "u", "d"}
+    columns = hoodie.open_table(found.table).schema.names
+    assert [rows[row["id"]] for row in found.rows] == [{name: row[name] for name in columns} for row in found.rows]
+    assert len(rows) == len(found.rows)
 
 
 @EACH
