@@ -7,7 +7,6 @@ a filter is applied to whole rows. Witness: integration/test_bootstrap_with_hudi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,8 +26,8 @@ def source_of(source: SourceFile, *, skeleton: str, rows: int) -> pq.ParquetFile
         MissingFileError: it is gone. CorruptFileError: it is not the file that was bootstrapped.
     """
     folder, _, name = source.uri.rpartition("/")
-    storage = open_storage(folder)
-    name = unquote(name)
+    # Nothing is encoded in what Hadoop makes of a path: %20 is part of a name.
+    storage = open_storage("/" + folder.removeprefix("file:").lstrip("/") if folder.startswith("file:") else folder)
     where = f"{source.uri}, which has the columns of {skeleton}"
     advice = "put the file back that the table was bootstrapped from"
     try:
@@ -88,7 +87,8 @@ def _folder_columns(
     if not wanted:
         return {}
     fields = tuple(
-        schema.field(name) if name in wanted else pa.field(name, pa.string()) for name in source.partition_fields
+        schema.field(name) if name in wanted and name in schema.names else pa.field(name, pa.string())
+        for name in source.partition_fields
     )
     values = FolderValues(fields, source.hive_style, source.url_encode, source.slash_dates).of(partition_path)
     return {name: values[name] for name in wanted}

@@ -72,7 +72,7 @@ def contradictions(context: TableContext, snapshot: Snapshot) -> Iterator[Contra
     """What of the properties the table speaks against."""
     config, schema = context.config, snapshot.schema
     roles = {"record key": config.record_key_fields}
-    if not config.drops_partition_columns:
+    if not (config.drops_partition_columns or config.bootstrap_base):  # folders may say it, until rows are written
         roles["partition"] = config.partition_fields
     if config.merge_mode is MergeMode.EVENT_TIME_ORDERING:
         roles["ordering"] = config.ordering_fields
