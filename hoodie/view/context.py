@@ -37,7 +37,6 @@ from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.clock import Clock, zone_of
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.bootstrap import BootstrapIndex
 from hoodie.view.listing import Catalogue, Listing, StorageListing
 from hoodie.view.schema import table_schema
 from hoodie.view.stores import synced_files
@@ -45,9 +44,11 @@ from hoodie.view.synced import SyncedListing
 from hoodie.view.view import FileSystemView, Found
 
 if TYPE_CHECKING:
+    import hoodie.view.bootstrap
     import hoodie.view.columns
     import hoodie.view.remote
     import hoodie.view.remote_client
+    from hoodie.view.bootstrap import BootstrapIndex
     from hoodie.view.remote import RemoteFiles
 
 T = TypeVar("T")
@@ -332,7 +333,7 @@ class TableContext:
     @property
     def skeletons(self) -> BootstrapIndex | None:
         """Of a bootstrapped table: which files have the columns of those of its bootstrap."""
-        return BootstrapIndex(self.storage, self.config) if self.config.bootstrap_base else None
+        return hoodie.view.bootstrap.BootstrapIndex(self.storage, self.config) if self.config.bootstrap_base else None
 
     @property
     def rule(self) -> MergeRule:

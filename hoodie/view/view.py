@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from itertools import compress
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hoodie.errors import CorruptFileError, MissingFileError
 from hoodie.model.commands import hoodie_command
@@ -23,10 +23,12 @@ from hoodie.storage.base import FileInfo
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archived import ArchivedTimeline
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.bootstrap import BootstrapIndex
 from hoodie.view.build import as_written, build_file_groups, in_reading_order, merged_slice, sliced_at, with_written
 from hoodie.view.committed import CommittedFiles, FoldedCommits
 from hoodie.view.listing import AllFiles, Choice, Listing
+
+if TYPE_CHECKING:
+    from hoodie.view.bootstrap import BootstrapIndex
 
 NOTHING_GONE: Mapping[str, Collection[str]] = MappingProxyType({})
 
