@@ -7,15 +7,17 @@ new. Files do not change: one that grows is read as it is when it is seen first.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
+from hoodie.engine.base import Records
 from hoodie.errors import OptionError
 from hoodie.ingestion.connect_json import unwrapped
 from hoodie.ingestion.formats import Decoded, decoder, format_of, wider
+from hoodie.ingestion.salvage import with_known_types
 from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round
 from hoodie.storage.base import FileInfo, Storage
 
@@ -23,6 +25,24 @@ LATE_MS = 600_000
 """A file may get its time so long before it can be seen."""
 _HIDDEN = (".", "_")
 _TAKEN = "taken"
+
+
+class TakenFiles(NamedTuple):
+    """What a round reads."""
+
+    files: tuple[FileInfo, ...]
+    checkpoint: Checkpoint
+    waiting: int
+
+    def round(self, rows: Records, bad: Sequence[BadRecord]) -> Round:
+        return Round(
+            rows,
+            self.checkpoint,
+            tuple(bad),
+            pieces=len(self.files),
+            bytes=sum(info.size_bytes for info in self.files),
+            waiting=self.waiting,
+        )
 
 
 @dataclass(frozen=True)
@@ -39,19 +59,14 @@ class FolderSource:
         return f"the folder {self.storage.uri}"
 
     def next(self, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
+        taken = self.taken(after, bounds)
+        return None if taken is None else taken.round(*self._read(taken.files, known))
+
+    def taken(self, after: Checkpoint | None, bounds: Bounds) -> TakenFiles | None:
+        """The new files up to the bounds, unread; None: there is none."""
         new = sorted(self._new(after), key=lambda info: (_ms(info), info.path))
-        taken = list(_bounded(new, bounds))
-        if not taken:
-            return None
-        rows, bad = self._read(taken, known)
-        return Round(
-            rows,
-            _behind(after, taken),
-            tuple(bad),
-            pieces=len(taken),
-            bytes=sum(info.size_bytes for info in taken),
-            waiting=len(new) - len(taken),
-        )
+        files = tuple(_bounded(new, bounds))
+        return TakenFiles(files, _behind(after, files), len(new) - len(files)) if files else None
 
     def _new(self, after: Checkpoint | None) -> Iterator[FileInfo]:
         last_ms, taken = _read_checkpoint(after)
@@ -65,26 +80,27 @@ class FolderSource:
             if _ms(info) > last_ms or (late and info.path not in taken):
                 yield info
 
-    def _read(self, taken: list[FileInfo], known: pa.Schema | None) -> tuple[pa.Table, list[BadRecord]]:
+    def _read(self, taken: Sequence[FileInfo], known: pa.Schema | None) -> tuple[pa.Table, list[BadRecord]]:
         rows = pa.table({})
         bad: list[BadRecord] = []
         for info in taken:
             try:
-                found = self._decoded(info, known)
+                found = self.decoded(info, known)
                 together = _together(rows, found.rows)
             except pa.ArrowException:  # a column has other values than in the files before: only these are bad
-                found = self._decoded(info, wider(known or pa.schema([]), rows.schema))
+                found = self.decoded(info, wider(known or pa.schema([]), with_known_types(rows).schema))
                 try:
                     together = _together(rows, found.rows)
                 except pa.ArrowException as exc:
                     found = Decoded(pa.table({}))
                     together = rows
-                    bad.append(BadRecord(info.path, f"the columns do not fit those of the files before it: {exc}", ""))
+                    bad.append(not_fitting(info, exc))
             rows = together
             bad += found.bad
-        return rows, bad
+        return with_known_types(rows), bad
 
-    def _decoded(self, info: FileInfo, known: pa.Schema | None) -> Decoded:
+    def decoded(self, info: FileInfo, known: pa.Schema | None) -> Decoded:
+        """What a file has; columns that are known get their types, as far as its format leaves them open."""
         kind = self.format or format_of(info.name)
         if kind is None:
             raise OptionError(f"{self} has {info.path}, whose format its name does not tell: give format=")
@@ -92,6 +108,11 @@ class FolderSource:
         if self.unwraps and kind == "json":
             content = b"\n".join(unwrapped(content.splitlines()))
         return decoder(kind)(info.path, content, known)
+
+
+def not_fitting(info: FileInfo, error: pa.ArrowException) -> BadRecord:
+    """All of a file."""
+    return BadRecord(info.path, f"the columns do not fit those of the files before it: {error}", "")
 
 
 def _together(rows: pa.Table, more: pa.Table) -> pa.Table:
@@ -127,7 +148,7 @@ def _read_checkpoint(after: Checkpoint | None) -> tuple[int, Mapping[str, Any]]:
         ) from exc
 
 
-def _behind(after: Checkpoint | None, taken: list[FileInfo]) -> Checkpoint:
+def _behind(after: Checkpoint | None, taken: Sequence[FileInfo]) -> Checkpoint:
     last_ms, before = _read_checkpoint(after)
     newest_ms = max(last_ms, *map(_ms, taken))
     noted = {**before, **{info.path: _ms(info) for info in taken}}

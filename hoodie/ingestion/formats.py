@@ -124,8 +124,24 @@ def with_types(rows: pa.Table, known: pa.Schema | None) -> pa.Table:
     for number, field in enumerate(rows.schema):
         position = -1 if known is None else known.get_field_index(field.name)
         if position >= 0 and known is not None and known.field(position).type != field.type:
-            rows = rows.set_column(number, field.name, pc.cast(rows.column(number), known.field(position).type))
+            kind = _with_new_fields(known.field(position).type, field.type)
+            rows = rows.set_column(number, field.name, pc.cast(rows.column(number), kind))
     return rows
+
+
+def _with_new_fields(known: pa.DataType, found: pa.DataType) -> pa.DataType:
+    """The known type, and fields of structs that it does not have: a cast to it would leave them out."""
+    if pa.types.is_list(known) and pa.types.is_list(found):
+        return pa.list_(known.value_field.with_type(_with_new_fields(known.value_type, found.value_type)))
+    if not (pa.types.is_struct(known) and pa.types.is_struct(found)):
+        return known
+    others = {each.name: each for each in found}
+    same = [
+        each.with_type(_with_new_fields(each.type, others[each.name].type)) if each.name in others else each
+        for each in known
+    ]
+    names = {each.name for each in known}
+    return pa.struct([*same, *(each for each in found if each.name not in names)])
 
 
 def decode_csv(name: str, content: bytes, known: pa.Schema | None) -> Decoded:

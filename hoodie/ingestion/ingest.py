@@ -13,6 +13,7 @@ from hoodie.ingestion.change_logs import KINDS, change_log, creation
 from hoodie.ingestion.run import Plan, rounds
 from hoodie.ingestion.source import Bounds, Source
 from hoodie.ingestion.sources import events_of, source_of
+from hoodie.ingestion.work import EMBEDDED, Work
 from hoodie.model.enums import WriteOperation
 from hoodie.model.ingest_results import IngestResult, IngestRound
 from hoodie.options.arguments import parse_operation, parse_options
@@ -55,6 +56,7 @@ def ingest(
     storage_options: Mapping[str, str] | None = None,
     source_options: Mapping[str, str] | None = None,
     on_round: Callable[[IngestRound], object] | None = None,
+    work: Work = EMBEDDED,
 ) -> IngestResult:
     """Write what is new in a source into a table: files of a folder, each once, or the rows that changed in another table or a
     database.
@@ -83,6 +85,7 @@ def ingest(
         storage_options, source_options: how to reach the storage of the table, and that of the source. Of a database also what is
             read: `table` or `query`, and `column`, whose values grow; of a topic, properties of its consumer.
         on_round: is told of each round.
+        work: how rows are carried: in this process; `pyspark_hoodie.ingest` gives Spark's way.
 
     Returns:
         What each round did; none: there was nothing new.
@@ -117,6 +120,7 @@ def ingest(
         keeps_bad=quarantine,
         dry_run=dry_run,
         options=parse_options(options),
+        work=work,
     )
     if isinstance(target, HoodieTable):
         table = target
@@ -136,6 +140,7 @@ def ingest(
             options=options,
             storage_options=None if dry_run else storage_options,
         )
+    table = work.opened(table)
     if changes is not None:
         keys_are_global = is_global(table.config, table._request_for(chosen, plan.options).write)
         events = change_log(plan.source, changes, table.config, keys_are_global=keys_are_global)

@@ -11,16 +11,13 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-import hoodie.dml.duck
-import hoodie.write.keys
 from hoodie.errors import OptionError
 from hoodie.ingestion.progress import Progress, entries, progress_of, stream_of
 from hoodie.ingestion.source import NO_BOUNDS, BadRecord, Bounds, Round, Source
+from hoodie.ingestion.work import EMBEDDED, Prepared, Work
 from hoodie.model.enums import WriteOperation
 from hoodie.model.ingest_results import IngestRound
 from hoodie.model.results import format_count
@@ -29,10 +26,6 @@ from hoodie.table import HoodieTable
 
 log = logging.getLogger("hoodie")
 
-INPUT = "<SRC>"
-"""Stands for the rows of the source in a transformation, as in Apache Hudi's SQL transformer; `source` does, too."""
-_INPUT_NAME = "source"
-_MEMORY_BYTES = 1 << 30
 QUARANTINE = ".hoodie/.hoodie_py/quarantine"
 
 
@@ -49,6 +42,7 @@ class Plan:
     """Otherwise a bad record is an error, and nothing of its round is written."""
     dry_run: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
+    work: Work = EMBEDDED
 
 
 def run_round(table: HoodieTable, plan: Plan) -> IngestRound | None:
@@ -60,11 +54,17 @@ def run_round(table: HoodieTable, plan: Plan) -> IngestRound | None:
     started_s = time.monotonic()
     progress = progress_of(table._context.snapshot(), plan.name)
     known = table.schema if plan.sql is None else None
-    found = plan.source.next(progress.checkpoint, plan.bounds, known)
+    found = plan.work.next(plan.source, progress.checkpoint, plan.bounds, known)
     if found is None:
         return None
     _check_operation(table, plan, found)
-    rows, bad = _without_bad_keys(table, _transformed(found.rows, plan.sql, table.uri), found.bad)
+    with plan.work.prepared(table, found.rows, plan.sql) as prepared:
+        done = _done(table, plan, progress, found, prepared)
+    return replace(done, seconds=time.monotonic() - started_s)
+
+
+def _done(table: HoodieTable, plan: Plan, progress: Progress, found: Round, prepared: Prepared) -> IngestRound:
+    bad = [*found.bad, *prepared.bad]
     if bad and not plan.keeps_bad:
         first = bad[0]
         raise OptionError(
@@ -74,7 +74,7 @@ def run_round(table: HoodieTable, plan: Plan) -> IngestRound | None:
         )
     done = IngestRound(
         number=progress.rounds,
-        rows=rows.num_rows,
+        rows=prepared.size,
         bad=len(bad),
         pieces=found.pieces,
         bytes=found.bytes,
@@ -84,10 +84,10 @@ def run_round(table: HoodieTable, plan: Plan) -> IngestRound | None:
     )
     if not plan.dry_run:
         done = replace(done, quarantine=_kept_apart(table, plan, progress, bad))
-        done = replace(done, instant=_write(table, plan, progress, found, rows, len(bad)))
+        done = replace(done, instant=_write(table, plan, progress, found, prepared, len(bad)))
         if found.committed is not None:
             found.committed()
-    return replace(done, seconds=time.monotonic() - started_s)
+    return done
 
 
 def rounds(
@@ -127,31 +127,6 @@ def _check_operation(table: HoodieTable, plan: Plan, found: Round) -> None:
         )
 
 
-def _transformed(rows: pa.Table | pa.RecordBatchReader, sql: str | None, uri: str) -> pa.Table:
-    if sql is None or not rows.schema.names:
-        return rows if isinstance(rows, pa.Table) else rows.read_all()
-    with hoodie.dml.duck.connection(uri, memory_bytes=_MEMORY_BYTES) as con:
-        con.register(_INPUT_NAME, rows)
-        return pa.RecordBatchReader.from_stream(con.sql(sql.replace(INPUT, _INPUT_NAME))).read_all()
-
-
-def _without_bad_keys(
-    table: HoodieTable, rows: pa.Table, bad: Sequence[BadRecord]
-) -> tuple[pa.Table, Sequence[BadRecord]]:
-    """Rows that have a record key."""
-    keys = [name for name in table.config.record_key_fields if name in rows.schema.names]
-    if not keys or not rows.num_rows:
-        return rows, bad
-    has_key: Any = pc.is_valid(rows.column(keys[0]))
-    for name in keys[1:]:
-        has_key = pc.or_(has_key, pc.is_valid(rows.column(name)))
-    if pc.all(has_key).as_py():
-        return rows, bad
-    left = rows.filter(pc.invert(has_key)).to_pylist()
-    reason = f"the record key ({', '.join(keys)}) is null"
-    return rows.filter(has_key), [*bad, *(BadRecord("rows", reason, json.dumps(row, default=str)) for row in left)]
-
-
 def _kept_apart(table: HoodieTable, plan: Plan, progress: Progress, bad: Sequence[BadRecord]) -> str | None:
     """Write bad records down before the commit: of a round that is repeated the file is written anew."""
     if not bad:
@@ -170,22 +145,22 @@ def _kept_apart(table: HoodieTable, plan: Plan, progress: Progress, bad: Sequenc
     return path
 
 
-def _write(table: HoodieTable, plan: Plan, progress: Progress, found: Round, rows: pa.Table, bad: int) -> str | None:
+def _write(
+    table: HoodieTable, plan: Plan, progress: Progress, found: Round, prepared: Prepared, bad: int
+) -> str | None:
     options = table._request_for(plan.operation, plan.options).write
     commit_entries = {**options.commit_entries, **entries(plan.name, found.checkpoint, bad)}
     options = replace(
         options,
         commit_entries=commit_entries,
+        operation=plan.operation,
         commits_empty=True,
         stream=StreamBatch(stream_of(plan.name), progress.rounds),
     )
-    if not rows.num_rows:
-        rows = _no_rows(table, rows)
-    result = table.writer.write(rows, rows.schema, plan.operation, options, engine=table._context.engine)
-    return result.instant
+    return plan.work.write(table, prepared.rows if prepared.size else _no_rows(table), options)
 
 
-def _no_rows(table: HoodieTable, rows: pa.Table) -> pa.Table:
+def _no_rows(table: HoodieTable) -> pa.Table:
     """A table without rows has the columns of the target, as far as those are known."""
     schema = table.schema
     if schema is None:

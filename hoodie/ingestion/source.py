@@ -13,6 +13,8 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
+from hoodie.engine.base import Records
+
 
 class Checkpoint(NamedTuple):
     """Up to where a source has been read."""
@@ -48,7 +50,8 @@ class BadRecord(NamedTuple):
 class Round:
     """What a source gives at once."""
 
-    rows: pa.Table | pa.RecordBatchReader
+    rows: Records
+    """Of a source a table of Arrow, or a reader of one."""
     checkpoint: Checkpoint
     bad: Sequence[BadRecord] = ()
     pieces: int = 0

@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from pyspark_hoodie.datasource import DefaultSource
+    from pyspark_hoodie.ingestion import ingest
     from pyspark_hoodie.stream_sink import stream_writer
     from pyspark_hoodie.table import HoodieTable, last_commit
 
-__all__ = ["DefaultSource", "HoodieTable", "disable", "enable", "last_commit", "stream_writer"]
+__all__ = ["DefaultSource", "HoodieTable", "disable", "enable", "ingest", "last_commit", "stream_writer"]
 
 _HOMES = {
     "DefaultSource": "pyspark_hoodie.datasource",
     "HoodieTable": "pyspark_hoodie.table",
+    "ingest": "pyspark_hoodie.ingestion",
     "last_commit": "pyspark_hoodie.table",
     "stream_writer": "pyspark_hoodie.stream_sink",
 }

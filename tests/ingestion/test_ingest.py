@@ -73,6 +73,20 @@ def test_each_file_is_read_once_and_the_checkpoint_is_that_of_hudis_streamer(lan
     assert ids(t) == [1, 2, 3]
 
 
+def test_columns_of_nothing_but_null_come_with_their_first_value(landing: Path) -> None:
+    t = target()
+    put(landing, "a.jsonl", at_s=1000)
+    (landing / "a.jsonl").write_text('{"id": 1, "n": null, "s": {"x": null, "y": 2}, "l": []}\n')
+    (landing / "b.jsonl").write_text('{"id": 2, "n": 7, "s": {"x": "seven", "y": 2}, "l": [1]}\n')
+    done = hoodie.ingest(landing, t, record_key="id", max_files=1)
+    assert (len(done.rounds), done.bad) == (2, 0)
+    found = hoodie.open_table(t).scan().to_arrow().to_pylist()
+    assert sorted((row["id"], row["n"], row["s"], row["l"]) for row in found) == [
+        (1, None, {"x": None, "y": 2}, None),
+        (2, 7, {"x": "seven", "y": 2}, [1]),
+    ]
+
+
 def test_files_that_come_late_or_at_the_same_moment_are_not_missed(landing: Path) -> None:
     t = target()
     put(landing, "b.jsonl", 1, at_s=100_000)

@@ -1,0 +1,101 @@
+"""How the rows of a round go from the source into the table: as Arrow in this process, or in the way of another engine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import hoodie.dml.duck
+from hoodie.engine.base import Records
+from hoodie.engine.local import LocalEngine
+from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round, Source
+from hoodie.options.write import WriteOptions
+from hoodie.table import HoodieTable
+
+INPUT = "<SRC>"
+"""Stands for the rows of the source in a transformation, as in Apache Hudi's SQL transformer; `source` does, too."""
+INPUT_NAME = "source"
+_MEMORY_BYTES = 1 << 30
+
+
+class Prepared(NamedTuple):
+    """The rows of a round as they are written."""
+
+    rows: Records
+    size: int
+    """How many rows."""
+    bad: Sequence[BadRecord] = ()
+    """Those without a record key."""
+
+
+class Work(Protocol):
+    """The seam between a round and the engine that carries its rows."""
+
+    def opened(self, table: HoodieTable) -> HoodieTable:
+        """The table, with the engine that does its tasks."""
+        ...
+
+    def next(self, source: Source, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
+        """What the source gives: its own rows, or records of the engine."""
+        ...
+
+    def prepared(self, table: HoodieTable, rows: Records, sql: str | None) -> AbstractContextManager[Prepared]:
+        """The rows transformed, without those that have no record key; they are kept until the block ends."""
+        ...
+
+    def write(self, table: HoodieTable, rows: Records, options: WriteOptions) -> str | None:
+        """The instant of their commit."""
+        ...
+
+
+class Embedded:
+    """In this process; the rows of a round are in memory."""
+
+    def opened(self, table: HoodieTable) -> HoodieTable:
+        return table
+
+    def next(self, source: Source, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
+        return source.next(after, bounds, known)
+
+    @contextmanager
+    def prepared(self, table: HoodieTable, rows: Records, sql: str | None) -> Iterator[Prepared]:
+        whole = _transformed(rows, sql, table.uri)
+        keys = [name for name in table.config.record_key_fields if name in whole.schema.names]
+        yield _without_bad_keys(whole, keys)
+
+    def write(self, table: HoodieTable, rows: Records, options: WriteOptions) -> str | None:
+        return table.writer.write(rows, rows.schema, options.operation, options, engine=LocalEngine()).instant
+
+
+EMBEDDED = Embedded()
+
+
+def keyless(rows: pa.Table, keys: Sequence[str]) -> list[BadRecord]:
+    """Rows without a record key, as what is set apart."""
+    reason = f"the record key ({', '.join(keys)}) is null"
+    return [BadRecord("rows", reason, json.dumps(row, default=str)) for row in rows.to_pylist()]  # the bad ones only
+
+
+def _transformed(rows: pa.Table | pa.RecordBatchReader, sql: str | None, uri: str) -> pa.Table:
+    if sql is None or not rows.schema.names:
+        return rows if isinstance(rows, pa.Table) else rows.read_all()
+    with hoodie.dml.duck.connection(uri, memory_bytes=_MEMORY_BYTES) as con:
+        con.register(INPUT_NAME, rows)
+        return pa.RecordBatchReader.from_stream(con.sql(sql.replace(INPUT, INPUT_NAME))).read_all()
+
+
+def _without_bad_keys(rows: pa.Table, keys: Sequence[str]) -> Prepared:
+    if not keys or not rows.num_rows:
+        return Prepared(rows, rows.num_rows)
+    has_key: Any = pc.is_valid(rows.column(keys[0]))
+    for name in keys[1:]:
+        has_key = pc.or_(has_key, pc.is_valid(rows.column(name)))
+    if pc.all(has_key).as_py():
+        return Prepared(rows, rows.num_rows)
+    kept = rows.filter(has_key)
+    return Prepared(kept, kept.num_rows, keyless(rows.filter(pc.invert(has_key)), keys))

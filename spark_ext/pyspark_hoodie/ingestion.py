@@ -1,0 +1,162 @@
+"""Ingestion by Spark: files are decoded by executors, rows are a DataFrame, and Spark SQL transforms them.
+
+Which files come next, what a checkpoint says and what is set apart is the core's (`hoodie/ingestion`): so either goes on where the
+other ended.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from os import PathLike
+from typing import Any
+
+import pyarrow as pa
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import col
+
+import hoodie
+from hoodie.engine.base import Records
+from hoodie.errors import OptionError
+from hoodie.ingestion.file_types import Looked, columns_of, look, looked_again, rows_of_file
+from hoodie.ingestion.folders import FolderSource
+from hoodie.ingestion.salvage import with_known_types
+from hoodie.ingestion.source import Bounds, Checkpoint, Round, Source
+from hoodie.ingestion.work import EMBEDDED, INPUT, INPUT_NAME, Prepared, keyless
+from hoodie.model.ingest_results import IngestResult
+from hoodie.options.table_options import TableOptions
+from hoodie.options.write import WriteOptions, WriteRequest
+from hoodie.table import HoodieTable
+from pyspark_hoodie.arrow_frame import arrow_frame
+from pyspark_hoodie.dataframe import write_records
+from pyspark_hoodie.engine import SparkEngine
+from pyspark_hoodie.reach import session_options
+from pyspark_hoodie.schema import given_schema
+from pyspark_hoodie.where import quoted
+
+
+def ingest(
+    spark: SparkSession,
+    source: str | PathLike[str] | HoodieTable | Source,
+    target: str | PathLike[str],
+    **arguments: Any,
+) -> IngestResult:
+    """Write what is new in a source into a table by Spark: its executors read the files of a folder, and write the rows.
+
+    It goes by the same checkpoints as `hoodie.ingest`, and either goes on where the other ended. The rows of other sources come by
+    way of the driver.
+
+    Args:
+        spark: the session, classic or Connect.
+        source, target: as `hoodie.ingest` takes them.
+        arguments: those of `hoodie.ingest`, by their names. `sql` is of Spark's dialect. Storages are reached as the session says,
+            and as `storage_options` and `source_options` do.
+
+    Returns:
+        The rounds that were done.
+
+    Raises:
+        OptionError: as `hoodie.ingest` does; or the session has a temporary view named `source`, which the query names.
+
+    Example:
+        >>> pyspark_hoodie.ingest(spark, "s3a://landing/trips", "s3a://lake/trips", record_key="id", max_files=10_000)
+    """
+    for name, address in (("storage_options", target), ("source_options", source)):
+        if isinstance(address, str | PathLike):
+            found = {**session_options(spark, str(address)), **(arguments.get(name) or {})}
+            arguments = {**arguments, name: found or None}
+    return hoodie.ingest(source, target, work=SparkWork(spark), **arguments)
+
+
+@dataclass(frozen=True)
+class SparkWork:
+    """`Work` on the executors of a session; `Round.rows` of a folder are a DataFrame."""
+
+    spark: SparkSession
+
+    def opened(self, table: HoodieTable) -> HoodieTable:
+        context = table._context
+        return HoodieTable(replace(context, engine=SparkEngine(self.spark, context.storage)), table._options)
+
+    def next(self, source: Source, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
+        if not isinstance(source, FolderSource):
+            return source.next(after, bounds, known)
+        taken = source.taken(after, bounds)
+        if taken is None:
+            return None
+        engine = SparkEngine(self.spark, source.storage)
+        looked: Sequence[Looked] = engine.run(partial(look, source, known), taken.files, label="types of new files")
+        types = columns_of(looked)
+        differing = [number for number, each in enumerate(looked) if each.differs_from(types)]
+        again = engine.run(
+            partial(looked_again, source, types), [taken.files[n] for n in differing], label="files of other types"
+        )
+        bad = {**dict(enumerate(each.bad for each in looked)), **dict(zip(differing, (each.bad for each in again)))}
+        return taken.round(
+            engine.read(partial(rows_of_file, source, types), taken.files, types),
+            tuple(record for number in sorted(bad) for record in bad[number]),
+        )
+
+    @contextmanager
+    def prepared(self, table: HoodieTable, rows: Records, sql: str | None) -> Iterator[Prepared]:
+        frame = rows if isinstance(rows, DataFrame) else _frame(self.spark, rows)
+        if not frame.columns:
+            yield Prepared(frame, 0)
+            return
+        with _transformed(self.spark, frame, sql) as transformed:
+            kept = transformed.persist()
+            try:
+                yield _without_bad_keys(kept, table.config.record_key_fields)
+            finally:
+                kept.unpersist()
+
+    def write(self, table: HoodieTable, rows: Records, options: WriteOptions) -> str | None:
+        if isinstance(rows, pa.Table):
+            return EMBEDDED.write(table, rows, options)
+        return write_records(table, rows, given_schema(rows.schema), WriteRequest(TableOptions(), options)).instant
+
+
+def _frame(spark: SparkSession, rows: pa.Table | pa.RecordBatchReader) -> DataFrame:
+    """Rows of the driver. A column of nothing but null comes with its first value."""
+    return arrow_frame(spark, with_known_types(rows if isinstance(rows, pa.Table) else rows.read_all()))
+
+
+@contextmanager
+def _transformed(spark: SparkSession, frame: DataFrame, sql: str | None) -> Iterator[DataFrame]:
+    """What Spark SQL makes of the rows. Connect looks for the view whenever they are evaluated, so it stays as long as they do."""
+    if sql is None:
+        yield frame
+        return
+    view = f"hoodie_ingest_{secrets.token_hex(8)}" if INPUT in sql else INPUT_NAME
+    try:
+        frame.createTempView(view)
+    except AnalysisException as exc:
+        raise OptionError(
+            f"the session has a temporary view {view}: write {INPUT} in the query for the rows of the source"
+        ) from exc
+    try:
+        yield spark.sql(sql.replace(INPUT, view))
+    finally:
+        spark.catalog.dropTempView(view)
+
+
+def _without_bad_keys(frame: DataFrame, fields: Sequence[str]) -> Prepared:
+    keys = [name for name in fields if name in frame.columns]
+    count = frame.count()
+    if not keys:
+        return Prepared(frame, count)
+    has_key = reduce(lambda one, other: one | other, [col(quoted(name)).isNotNull() for name in keys])
+    bad = _rows_of(frame.filter(~has_key))
+    return (
+        Prepared(frame.filter(has_key), count - bad.num_rows, keyless(bad, keys))
+        if bad.num_rows
+        else Prepared(frame, count)
+    )
+
+
+def _rows_of(frame: DataFrame) -> pa.Table:
+    return pa.Table.from_pylist([row.asDict(recursive=True) for row in frame.collect()])  # the bad ones only

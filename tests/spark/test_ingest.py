@@ -1,0 +1,161 @@
+"""Ingestion by Spark gives what embedded ingestion gives, by the same checkpoints: either goes on where the other ended."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+import hoodie
+import pyspark_hoodie
+from hoodie.errors import OptionError, SchemaError
+from pyspark_hoodie.ingestion import SparkWork
+
+pytestmark = pytest.mark.spark
+
+LINES = [
+    '{"id": 1, "city": "oslo", "fare": 9, "at": {"x": 1, "nothing": null}, "tags": ["a"]}\n{"id": 2, "city": "rome"}\nnonsense\n',
+    '{"id": 3, "city": "rome", "fare": 2.5, "nothing": null}\n{"city": "no key"}\n{"id": 1, "city": "oslo", "fare": 10}\n',
+    '{"id": 4, "city": "rome", "fare": "much"}\n{"id": 5, "city": "rome", "fare": 3, "more": true}\n',
+]
+HUDI = "deltastreamer.checkpoint.key"
+
+
+@pytest.fixture
+def landing(tmp_path: Path) -> Path:
+    (tmp_path / "landing").mkdir()
+    for number, lines in enumerate(LINES):
+        put(tmp_path / "landing", f"{number}.json", lines, at_s=1000 + number)
+    return tmp_path / "landing"
+
+
+def put(folder: Path, name: str, content: str, *, at_s: int) -> None:
+    (folder / name).write_text(content)
+    os.utime(folder / name, (at_s, at_s))
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    found = hoodie.open_table(path).scan().to_arrow()
+    names = sorted(found.column_names)
+    return sorted(found.select(names).to_pylist(), key=lambda row: repr(row["id"]))
+
+
+def kept_apart(path: Path) -> list[tuple[str, str]]:
+    files = sorted((path / ".hoodie/.hoodie_py/quarantine").rglob("*.jsonl"))
+    return sorted((each["origin"], each["content"]) for file in files for each in map(json.loads, file.open()))
+
+
+def test_files_give_the_rows_and_the_bad_records_of_embedded_ingestion(
+    spark: SparkSession, landing: Path, tmp_path: Path
+) -> None:
+    how: Any = {"record_key": "id", "partition_by": "city"}
+    embedded = hoodie.ingest(landing, tmp_path / "embedded", **how).rounds[0]
+    (done,) = pyspark_hoodie.ingest(spark, landing, tmp_path / "spark", **how).rounds
+    for name in ("rows", "bad", "pieces", "bytes", "checkpoint"):
+        assert getattr(done, name) == getattr(embedded, name), name
+    assert rows(tmp_path / "spark") == rows(tmp_path / "embedded")
+    assert kept_apart(tmp_path / "spark") == kept_apart(tmp_path / "embedded")
+    assert len(rows(tmp_path / "spark")) == 4
+    schemas = [hoodie.open_table(tmp_path / name).schema for name in ("spark", "embedded")]
+    assert dict(zip(schemas[0].names, schemas[0].types)) == dict(zip(schemas[1].names, schemas[1].types))
+
+
+def test_either_goes_on_where_the_other_ended(spark: SparkSession, landing: Path, tmp_path: Path) -> None:
+    t = tmp_path / "t"
+    (first,) = hoodie.ingest(landing, t, record_key="id", max_files=1).rounds[:1]
+    assert first.pieces == 1
+    assert pyspark_hoodie.ingest(spark, landing, t).rounds == ()
+    put(landing, "3.json", '{"id": 7, "city": "bern"}\n', at_s=2000)
+    (done,) = pyspark_hoodie.ingest(spark, landing, t, operation="insert").rounds
+    assert (done.number, done.rows, done.checkpoint) == (3, 1, "2000000")
+    table = hoodie.open_table(t)
+    latest = table.timeline.latest_commit
+    assert latest is not None
+    assert table._context.active.read_commit(latest).extra[HUDI] == "2000000"
+    put(landing, "4.json", '{"id": 8, "city": "bern"}\n', at_s=2001)
+    assert hoodie.ingest(landing, t, operation="insert").rows == 1
+    assert [row["id"] for row in rows(t)] == [1, 2, 5, 7, 8]
+
+
+def test_a_round_that_dies_is_there_or_not(
+    spark: SparkSession, landing: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    t, write = tmp_path / "t", SparkWork.write
+
+    def die_before(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    def die_behind(*args: Any) -> None:
+        write(*args)
+        raise KeyboardInterrupt
+
+    how: Any = {"record_key": "id", "operation": "insert", "max_files": 1}
+    for die in (die_before, die_behind):
+        monkeypatch.setattr(SparkWork, "write", die)
+        with pytest.raises(KeyboardInterrupt):
+            pyspark_hoodie.ingest(spark, landing, t, **how)
+    monkeypatch.setattr(SparkWork, "write", write)
+    numbers = [each.number for each in pyspark_hoodie.ingest(spark, landing, t, **how).rounds]
+    assert numbers == [1, 2]
+    assert [row["id"] for row in rows(t)] == [1, 1, 2, 5]
+
+
+def test_rows_are_transformed_by_sql_of_spark(spark: SparkSession, landing: Path, tmp_path: Path) -> None:
+    sql = "SELECT id, city, explode(array(1, 2)) AS n FROM <SRC> a WHERE a.city = 'rome'"
+    done = pyspark_hoodie.ingest(spark, landing, tmp_path / "t", record_key=["id", "n"], sql=sql)
+    assert done.rows == 6
+    assert [(row["id"], row["n"]) for row in rows(tmp_path / "t")][:2] == [(2, 1), (2, 2)]
+    named = "SELECT id, upper(city) AS city FROM source"
+    pyspark_hoodie.ingest(spark, landing, tmp_path / "named", record_key="id", sql=named)
+    assert {row["city"] for row in rows(tmp_path / "named")} == {"OSLO", "ROME"}
+    spark.range(1).createTempView("source")
+    try:
+        with pytest.raises(OptionError, match="the session has a temporary view source: write <SRC>"):
+            pyspark_hoodie.ingest(spark, landing, tmp_path / "no", record_key="id", sql=named)
+    finally:
+        spark.catalog.dropTempView("source")
+    assert not [each for each in spark.catalog.listTables() if each.name.startswith("hoodie_ingest")]
+
+
+def test_columns_of_parquet_widen_csv_gets_types_and_tables_are_sources_too(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder = tmp_path / "mixed"
+    folder.mkdir()
+    pq.write_table(pa.table({"id": pa.array([1], pa.int32()), "v": [1]}), folder / "a.parquet")
+    pq.write_table(pa.table({"id": pa.array([2**40]), "v": [2.5]}), folder / "b.parquet")
+    (folder / "c.csv").write_text("id,v,day\n3,4,2026-01-31\n4,,\nfive,1,\n")
+    for number, name in enumerate(("a.parquet", "b.parquet", "c.csv")):
+        os.utime(folder / name, (1000 + number, 1000 + number))
+    embedded = hoodie.ingest(folder, tmp_path / "embedded", record_key="id")
+    done = pyspark_hoodie.ingest(spark, folder, tmp_path / "spark", record_key="id")
+    assert (done.rows, done.bad) == (embedded.rows, embedded.bad)
+    assert rows(tmp_path / "spark") == rows(tmp_path / "embedded")
+    table = hoodie.open_table(tmp_path / "spark")
+    assert pyspark_hoodie.ingest(spark, table, tmp_path / "copy", record_key="id").rows == done.rows
+    assert pyspark_hoodie.ingest(spark, table, tmp_path / "copy").rounds == ()
+    assert [row["id"] for row in rows(tmp_path / "copy")] == [row["id"] for row in rows(tmp_path / "spark")]
+    pq.write_table(pa.table({"id": ["a text"]}), folder / "d.parquet")
+    with pytest.raises(SchemaError):
+        pyspark_hoodie.ingest(spark, folder, tmp_path / "spark")
+
+
+def test_rounds_without_rows_and_strict_ones(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    put(folder, "a.json", "nonsense\n", at_s=1000)
+    t = tmp_path / "t"
+    hoodie.create_table(t, {"id": "int64"}, record_key="id")
+    with pytest.raises(OptionError, match="has 1 record that cannot be rows"):
+        pyspark_hoodie.ingest(spark, folder, t, quarantine=False)
+    (tried,) = pyspark_hoodie.ingest(spark, folder, t, dry_run=True).rounds
+    assert (tried.bad, tried.instant) == (1, None)
+    (done,) = pyspark_hoodie.ingest(spark, folder, t).rounds
+    assert (done.rows, done.bad, done.checkpoint) == (0, 1, "1000000")
+    assert pyspark_hoodie.ingest(spark, folder, t).rounds == ()
