@@ -1,44 +1,158 @@
-"""A MERGE by record key on Spark that an upsert of its source does as well: the table is not joined (`sql_merging.java`)."""
+"""A MERGE by record key on Spark, whose source is small: the table is not joined as a whole (`sql_merging.java`).
+
+The source comes to the driver. Where its rows alone say what becomes of them, they are an upsert. Else the stored rows that have
+their keys are read, as many columns as the query needs, and Spark runs its query on these rows.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
+from hoodie.errors import SchemaError
+from hoodie.keygen.generator import KeyGenerator
+from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
+from hoodie.model.plans import DELETED
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
+from hoodie.read.condition import Among, Condition, Filled, Joined
 from hoodie.write.keys import key_columns
 from hoodie.write.placement import is_global
+from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.engine import SparkEngine
+from pyspark_hoodie.schema import given_schema, spark_schema
 from pyspark_hoodie.small_batch import TooLargeError, collected, is_small
 
+_DELETE, _UPDATE, _INSERT = 1, 2, 3
+"""What a clause does, as Spark's query says it."""
 
-def upserted(
-    query: DataFrame, columns: Sequence[int], names: Sequence[str], config: TableConfig, write: WriteOptions
-) -> pa.Table | None:
-    """Rows whose upsert does what the query of a MERGE does. None: no such, more than the driver may hold, or two of one key.
+
+class Target(NamedTuple):
+    """The table of a MERGE."""
+
+    config: TableConfig
+    write: WriteOptions
+    keygen: Callable[[], KeyGenerator]
+    """Makes its keys."""
+    stored: Callable[[Sequence[str], Condition], pa.Table]
+    """Columns of the stored rows that fulfil a condition."""
+
+
+def changes_of(query: DataFrame, columns: Sequence[int], ids: Sequence[int], names: Sequence[str]) -> DataFrame:
+    """What the query of a statement makes of stored rows, as a write takes it: key and path of the stored row, whether it goes, and
+    new values.
 
     Args:
-        columns: where in a row of the query the values of the table's columns `names` are.
+        columns: where in a row of the query the values of the table's columns `names` are. ids: where key and path are.
     """
-    if config.generates_keys:
-        return None
+    plain = [f"c{at}" for at in range(len(query.columns))]
+    values = query.toDF(*plain)
+    key, path = (values[plain[at]] for at in ids)
+    found = [key.alias(RECORD_KEY), path.alias(PARTITION_PATH), (values[plain[0]] == F.lit(_DELETE)).alias(DELETED)]
+    found += [values[plain[at]].alias(name) for at, name in zip(columns, names, strict=bool(columns))]
+    return values.select(*found)
+
+
+def small_merge(
+    query: DataFrame, columns: Sequence[int], ids: Sequence[int], names: Sequence[str], target: Target
+) -> pa.Table | None:
+    """What a MERGE by record key makes of stored rows and new ones, as `changes_of` has it; an upsert has the new values alone.
+
+    None: it is none such, or its source is not small.
+    """
     spark: Any = query.sparkSession
-    merging = spark._jvm.hoodie_spark.Merging.of(query._jdf.queryExecution().analyzed())
-    keys = key_columns(config)
-    needed = list(config.record_key_fields) if is_global(config, write) else keys
-    plan = None if merging is None else merging.upsert(list(columns), list(names), needed, keys)
-    if plan is None:
+    java, config = spark._jvm.hoodie_spark, target.config
+    merging = java.Merging.of(query._jdf.queryExecution().analyzed())
+    records = list(config.record_key_fields)
+    if merging is None or not records or not set(records) <= set(equated := list(merging.equated())):
         return None
-    source = DataFrame(spark._jvm.hoodie_spark.Planning.frame(spark._jsparkSession, plan), spark)
-    if not is_small(source, write.driver_max_bytes):
+    keys = [name for name in key_columns(config) if name in equated]
+    by_key_alone = is_global(config, target.write)
+    places = [merging.placeOfKey(name) for name in keys]
+    alone = merging.alone(list(columns), list(names), records if by_key_alone else key_columns(config), keys)
+    source = DataFrame(java.Planning.frame(spark._jsparkSession, merging.given()), spark)
+    rows = _collected(source, target)
+    if rows is None:
         return None
+    given = _table([rows.column(place) for place in places], keys)
+    there = given.filter(reduce(pc.and_, map(pc.is_valid, given.columns)))
+    is_single = there.group_by(keys).aggregate([]).num_rows == there.num_rows
+    made = None
+    if alone is not None and is_single:
+        made = _alone(rows, list(alone), names if columns else [], given, target, by_key_alone=by_key_alone)
+    if made is None:
+        found = target.stored(list(merging.stored()), _having(there, target))
+        plans = [arrow_frame(spark, each)._jdf.queryExecution().analyzed() for each in (found, rows)]
+        frame = DataFrame(java.Planning.frame(spark._jsparkSession, merging.joined(*plans, is_single)), spark)
+        with SparkEngine(spark).described(f"merge {config.name}: join the rows of the source"):
+            made = collected(changes_of(frame, columns, ids, names))
+    return made
+
+
+def _collected(source: DataFrame, target: Target) -> pa.Table | None:
+    """The rows of the source, in columns without names; None where they are too many, or Arrow has other types for them."""
+    if not is_small(source, target.write.driver_max_bytes):
+        return None
+    plain = source.toDF(*[f"c{at}" for at in range(len(source.columns))])
     try:
-        with SparkEngine(spark).described(f"merge {config.name}: read the source"):
-            rows = collected(source)
-    except TooLargeError:
+        types = [field.dataType.simpleString() for field in spark_schema(given_schema(plain.schema))]
+        if types != [field.dataType.simpleString() for field in plain.schema]:
+            return None
+        with SparkEngine(source.sparkSession).described(f"merge {target.config.name}: read the source"):
+            return collected(plain)
+    except (SchemaError, TooLargeError):
         return None
-    return rows if rows.group_by(keys).aggregate([]).num_rows == rows.num_rows else None
+
+
+def _alone(
+    rows: pa.Table, places: list[int], names: Sequence[str], given: pa.Table, target: Target, *, by_key_alone: bool
+) -> pa.Table | None:
+    """What becomes of the rows, whether their keys are stored or not; None: that is not the same.
+
+    Args:
+        places: as `Merging.alone` has them. given: what the keys of the table equal in each row.
+    """
+    stored = pc.if_else(reduce(pc.and_, map(pc.is_valid, given.columns)), rows.column(places[0]), 0)
+    absent = rows.column(places[1])
+    changed, gone = pc.equal(absent, _INSERT), pc.equal(stored, _DELETE)
+    if pc.any(pc.xor(changed, pc.equal(stored, _UPDATE))).as_py():
+        return None
+    if not names:
+        return given.filter(gone) if set(given.column_names) == set(key_columns(target.config)) else None
+    kept = pc.or_(changed, gone)
+    made, flags = _table([rows.column(place) for place in places[2:]], names).filter(kept), gone.filter(kept)
+    if not pc.any(flags).as_py():
+        return made
+    if by_key_alone:
+        return None  # where the row is that goes, its columns may not say
+    keygen = target.keygen()
+    said = {RECORD_KEY: keygen.keys(made), PARTITION_PATH: keygen.partitions(made), DELETED: flags}
+    return pa.table({**said, **dict(zip(made.column_names, made.columns, strict=True))})
+
+
+def _table(columns: Sequence[pa.ChunkedArray], names: Sequence[str]) -> pa.Table:
+    return pa.table(dict(zip(names, columns, strict=True)))
+
+
+def _having(keys: pa.Table, target: Target) -> Condition:
+    """The rows of the table that have these values in their key columns, or make one of these keys."""
+    records = list(target.config.record_key_fields)
+    parts: list[Condition] = [_among(name, keys.column(name)) for name in keys.column_names if name not in records]
+    parts.append(
+        _among(records[0], keys.column(records[0]))
+        if len(records) == 1
+        else _among(RECORD_KEY, target.keygen().keys(keys))
+    )
+    return Joined(True, tuple(parts))
+
+
+def _among(name: str, values: pa.ChunkedArray | pa.Array) -> Condition:
+    found = pc.unique(values)
+    found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    return Among(name, found) if len(found) else Filled(name, False)

@@ -1,4 +1,5 @@
-/* The query that Spark makes of a MERGE which an upsert of the source's rows does as well.
+/* The query that Spark makes of a MERGE whose condition equates keys: what an upsert of the source's rows does as well, or what is
+ * made of the few stored rows that the source meets.
  *
  * Spark would shuffle and sort the whole table, for its join keeps rows of the source that have no partner.
  */
@@ -13,17 +14,23 @@ import scala.collection.immutable.Seq;
 
 public class Merging {
   private static final Set KEY_TYPES = new HashSet(Arrays.asList(new String[] {"string", "byte", "short", "integer", "long", "date"}));
+  private static final int DELETE = 1, UPDATE = 2, INSERT = 3;
 
   private final MergeRows rows;
+  /* Between the clauses and the join, or null; columns of its own are constants and what the optimizer pulled up. */
+  private final Project middle;
   private final Join join;
   private final DataSourceV2ScanRelation target;
   private final AttributeSet given;
   /* Columns of the table, each with what it equals in the source. */
   private final Map equal = new HashMap();
   private boolean saysMore = false;
+  /* Behind the columns of the source: what is computed of them. */
+  private final List computed = new ArrayList();
 
-  private Merging(MergeRows rows, Join join, DataSourceV2ScanRelation target) {
+  private Merging(MergeRows rows, Project middle, Join join, DataSourceV2ScanRelation target) {
     this.rows = rows;
+    this.middle = middle;
     this.join = join;
     this.target = target;
     this.given = join.right().outputSet();
@@ -34,15 +41,17 @@ public class Merging {
   public static Merging of(LogicalPlan plan) {
     if (!(plan instanceof MergeRows) || !((MergeRows) plan).notMatchedBySourceInstructions().isEmpty()) return null;
     LogicalPlan below = (LogicalPlan) ((MergeRows) plan).child();
-    if (below instanceof Project) below = ((Project) below).child();
+    Project middle = below instanceof Project ? (Project) below : null;
+    if (middle != null) below = middle.child();
     if (!(below instanceof Join)) return null;
     Join join = (Join) below;
     LogicalPlan table = join.left();
     while (table instanceof Project || table instanceof Filter) table = (LogicalPlan) ((UnaryNode) table).child();
-    if (join.joinType() != RightOuter$.MODULE$ || join.condition().isEmpty() || !(table instanceof DataSourceV2ScanRelation)) return null;
+    boolean joins = join.joinType() == RightOuter$.MODULE$ || join.joinType() == Inner$.MODULE$;
+    if (!joins || join.condition().isEmpty() || !(table instanceof DataSourceV2ScanRelation)) return null;
     DataSourceV2ScanRelation target = (DataSourceV2ScanRelation) table;
     if (!(target.scan() instanceof HoodieTable.HoodieScan)) return null;
-    return new Merging((MergeRows) plan, join, target);
+    return new Merging((MergeRows) plan, middle, join, target);
   }
 
   private void condition(Expression part) {
@@ -58,39 +67,133 @@ public class Merging {
     Expression stored = (Expression) part.children().apply(one), other = (Expression) part.children().apply(two);
     boolean fits = stored instanceof Attribute && target.outputSet().contains((Attribute) stored) && other.references().subsetOf(given);
     fits = fits && stored.dataType().equals(other.dataType()) && KEY_TYPES.contains(stored.dataType().typeName());
-    return fits && equal.put(((Attribute) stored).name(), other) == null;
+    return fits && other.deterministic() && equal.put(((Attribute) stored).name(), other) == null;
   }
 
-  /* The rows by which an upsert does the same, whether a key is stored or not; null: none does.
+  /* Columns of the table that equal something of the source. */
+  public List equated() { return new ArrayList(equal.keySet()); }
+
+  /* Where in a row of `given` that is which this column of the table equals. */
+  public int placeOfKey(String column) { return place((Expression) equal.get(column)); }
+
+  private int place(Expression value) {
+    Seq there = (Seq) join.right().output();
+    for (int i = 0; i < there.size(); i++) if (((Expression) there.apply(i)).semanticEquals(value)) return i;
+    for (int i = 0; i < computed.size(); i++) if (((Expression) computed.get(i)).semanticEquals(value)) return there.size() + i;
+    computed.add(value);
+    return there.size() + computed.size() - 1;
+  }
+
+  /* The rows of the source, and behind their columns what was asked for. */
+  public LogicalPlan given() {
+    ArrayList columns = new ArrayList();
+    Seq there = (Seq) join.right().output();
+    for (int i = 0; i < there.size(); i++) columns.add(there.apply(i));
+    for (int i = 0; i < computed.size(); i++)
+      columns.add(named((Expression) computed.get(i), "computed" + i, NamedExpression$.MODULE$.newExprId()));
+    return new Project(Planning.seq(columns), join.right());
+  }
+
+  // -- What needs no stored row.
+
+  /* Where in a row of `given` stands what becomes of it, if the source alone says so; else null. Two places say what is done if its key
+   * is stored (0 nothing, 1 delete, 2 update), and if not (0, 3 insert), and a place for each column has its new value.
    *
-   * `columns`: where in a row of the query the values of the table's columns `names` are. `needed`, `allowed`: columns that the
-   * condition has to equate, and may.
+   * `columns`: where in a row of the query the values of the table's columns `names` are; none of a MERGE that only deletes. `needed`,
+   * `allowed`: columns that the condition has to equate, and may.
    */
-  public LogicalPlan upsert(List columns, List names, List needed, List allowed) {
+  public int[] alone(List columns, List names, List needed, List allowed) {
     if (saysMore || !readsAll() || !equal.keySet().containsAll(needed) || !allowed.containsAll(equal.keySet())) return null;
-    Seq updated = only(rows.matchedInstructions(), 2), inserted = only(rows.notMatchedInstructions(), 3);
-    if (updated == null || inserted == null) return null;
-    ArrayList values = new ArrayList();
+    Seq met = rows.matchedInstructions(), unmet = rows.notMatchedInstructions();
+    Expression ifStored = operation(met), ifAbsent = operation(unmet);
+    if (ifStored == null || ifAbsent == null) return null;
+    List values = new ArrayList();
     for (int i = 0; i < columns.size(); i++) {
-      int at = ((Number) columns.get(i)).intValue();
-      Expression value = bare((Expression) inserted.apply(at));
-      if (!value.deterministic() || !value.references().subsetOf(given)) return null;
-      if (!value.semanticEquals(bare((Expression) updated.apply(at)))) return null;
-      Expression key = (Expression) equal.get(names.get(i));
-      if (key != null && !value.semanticEquals(key)) return null;
-      values.add(named((Expression) inserted.apply(at), (String) names.get(i), NamedExpression$.MODULE$.newExprId()));
+      Expression value = value(met, unmet, ((Number) columns.get(i)).intValue(), (String) names.get(i));
+      if (value == null) return null;
+      values.add(value);
     }
-    return new Project(Planning.seq(values), join.right());
+    int[] found = new int[2 + columns.size()];
+    found[0] = place(ifStored);
+    found[1] = place(ifAbsent);
+    for (int i = 0; i < values.size(); i++) found[2 + i] = place((Expression) values.get(i));
+    return found;
   }
 
-  /* What a clause without a condition makes of its rows, if it is the only one and does this: 2 updates, 3 inserts. */
-  private static Seq only(Seq clauses, int operation) {
-    if (clauses.size() != 1) return null;
-    MergeRows.Instruction clause = (MergeRows.Instruction) clauses.apply(0);
-    if (!Literal$.MODULE$.TrueLiteral().equals(clause.condition()) || clause.outputs().size() != 1) return null;
-    Seq output = (Seq) clause.outputs().apply(0);
-    Object done = output.apply(0);
-    return done instanceof Literal && Integer.valueOf(operation).equals(((Literal) done).value()) ? output : null;
+  /* What the first clause does that fits. */
+  private Expression operation(Seq clauses) {
+    Expression otherwise = Literal$.MODULE$.apply(Integer.valueOf(0));
+    for (int i = clauses.size() - 1; i >= 0; i--) {
+      MergeRows.Instruction clause = (MergeRows.Instruction) clauses.apply(i);
+      Expression done = Literal$.MODULE$.apply(Integer.valueOf(0));
+      if (clause.outputs().size() > 1 || !isOfSource(whole(clause.condition()))) return null;
+      if (!clause.outputs().isEmpty()) done = (Expression) ((Seq) clause.outputs().apply(0)).apply(0);
+      if (!(done instanceof Literal)) return null;
+      otherwise = isAlways(clause) ? done : new If(whole(clause.condition()), done, otherwise);
+    }
+    return otherwise;
+  }
+
+  /* The value that the first clause gives which fits, or all of them give; null: not known, or not the same in all of them. */
+  private Expression value(Seq met, Seq unmet, int at, String name) {
+    List each = values(met, at, name), others = values(unmet, at, name);
+    if (each == null || others == null) return null;
+    each.addAll(others);
+    if (each.isEmpty()) { // there are deletes alone
+      Expression key = (Expression) equal.get(name);
+      return key != null ? key : Literal$.MODULE$.create(null, ((Expression) rows.output().apply(at)).dataType());
+    }
+    Expression first = (Expression) each.get(0);
+    for (int i = 1; i < each.size(); i++) if (!first.semanticEquals((Expression) each.get(i))) return null;
+    return first;
+  }
+
+  private List values(Seq clauses, int at, String name) {
+    ArrayList found = new ArrayList();
+    for (int i = 0; i < clauses.size(); i++) {
+      MergeRows.Instruction clause = (MergeRows.Instruction) clauses.apply(i);
+      if (clause.outputs().isEmpty()) continue;
+      Seq output = (Seq) clause.outputs().apply(0);
+      if (Integer.valueOf(DELETE).equals(((Literal) output.apply(0)).value())) continue;
+      Expression value = whole((Expression) output.apply(at)), key = (Expression) equal.get(name);
+      if (key != null && isStored(value, name)) value = key;
+      boolean fits = isOfSource(value) && (key == null || value.semanticEquals(key));
+      if (!fits || (value != bare(value) && clauses.size() > 1)) return null;
+      found.add(value);
+    }
+    return found;
+  }
+
+  private static boolean isAlways(MergeRows.Instruction clause) { return Literal$.MODULE$.TrueLiteral().equals(clause.condition()); }
+
+  private boolean isOfSource(Expression value) { return value.deterministic() && value.references().subsetOf(given); }
+
+  private boolean isStored(Expression value, String name) {
+    return value instanceof Attribute && target.outputSet().contains((Attribute) value) && ((Attribute) value).name().equals(name);
+  }
+
+  /* With what the columns of `middle` stand for. */
+  private Expression whole(Expression value) {
+    if (middle == null) return value;
+    HashMap meant = new HashMap();
+    for (int i = 0; i < middle.projectList().size(); i++)
+      if (middle.projectList().apply(i) instanceof Alias) {
+        Alias column = (Alias) middle.projectList().apply(i);
+        meant.put(column.exprId(), column.child());
+      }
+    return (Expression) value.transformUp(new Meant(meant));
+  }
+
+  static class Meant extends scala.runtime.AbstractPartialFunction {
+    private final Map columns;
+
+    Meant(Map columns) { this.columns = columns; }
+
+    public boolean isDefinedAt(Object node) { return node instanceof Attribute && columns.containsKey(((Attribute) node).exprId()); }
+
+    public Object applyOrElse(Object node, scala.Function1 otherwise) {
+      return isDefinedAt(node) ? columns.get(((Attribute) node).exprId()) : otherwise.apply(node);
+    }
   }
 
   private static Expression bare(Expression value) {
@@ -114,6 +217,50 @@ public class Merging {
     if (filter instanceof And) return leavesNulls(((And) filter).left()) && leavesNulls(((And) filter).right());
     if (!(filter instanceof IsNotNull) || !(((IsNotNull) filter).child() instanceof Attribute)) return false;
     return equal.containsKey(((Attribute) ((IsNotNull) filter).child()).name());
+  }
+
+  // -- What is made of stored rows.
+
+  /* The columns of the table that the query needs. */
+  public List stored() { return Planning.names(target, (HoodieTable.HoodieScan) target.scan()); }
+
+  /* The query on these rows in place of the table and of the source.
+   *
+   * `single`: the source has each key once. Then no stored row has several partners, which Spark has to find in one partition.
+   */
+  public LogicalPlan joined(LogicalPlan stored, LogicalPlan source, boolean single) {
+    LogicalPlan scanned = Planning.scanned(target, stored, (HoodieTable.HoodieScan) target.scan());
+    LogicalPlan table = renamed(scanned, (Seq) target.output());
+    LogicalPlan left = (LogicalPlan) join.left().transformUp(new Instead(target, table));
+    LogicalPlan right = renamed(source, (Seq) join.right().output());
+    HintInfo broadcast = new HintInfo(new scala.Some(BROADCAST$.MODULE$));
+    JoinHint hint = single ? new JoinHint(new scala.Some(broadcast), scala.Option.empty()) : join.hint();
+    LogicalPlan below = new Join(left, right, join.joinType(), join.condition(), hint);
+    if (middle != null) below = new Project(middle.projectList(), below);
+    return (LogicalPlan) rows.withNewChildren(Planning.seq(Arrays.asList(new Object[] {below})));
+  }
+
+  static class Instead extends scala.runtime.AbstractPartialFunction {
+    private final Object one, other;
+
+    Instead(Object one, Object other) {
+      this.one = one;
+      this.other = other;
+    }
+
+    public boolean isDefinedAt(Object node) { return node == one; }
+
+    public Object applyOrElse(Object node, scala.Function1 otherwise) { return node == one ? other : otherwise.apply(node); }
+  }
+
+  /* The first columns of a plan as these. */
+  static LogicalPlan renamed(LogicalPlan plan, Seq wanted) {
+    ArrayList columns = new ArrayList();
+    for (int i = 0; i < wanted.size(); i++) {
+      Attribute column = (Attribute) wanted.apply(i);
+      columns.add(named((Expression) plan.output().apply(i), column.name(), column.exprId()));
+    }
+    return new Project(Planning.seq(columns), plan);
   }
 
   private static Alias named(Expression value, String name, ExprId id) {

@@ -114,14 +114,19 @@ public class Planning extends SparkStrategy {
     return (SparkPlan) ((SparkPlan) scan.planned).clone();
   }
 
-  private static SparkPlan newScan(DataSourceV2ScanRelation relation, HoodieTable.HoodieScan scan) {
+  /* The columns that a scan reads: those that it gives, and those of its filters. */
+  static List names(DataSourceV2ScanRelation relation, HoodieTable.HoodieScan scan) {
     LinkedHashSet names = new LinkedHashSet();
     for (int i = 0; i < relation.output().size(); i++) names.add(((Attribute) relation.output().apply(i)).name());
     for (Iterator each = scan.filters.iterator(); each.hasNext();) {
       scala.collection.Iterator columns = ((Expression) each.next()).references().iterator();
       while (columns.hasNext()) names.add(((Attribute) columns.next()).name());
     }
-    LogicalPlan rows = (LogicalPlan) scan.table.ask(new Object[] {"rows", new ArrayList(names), scan.options});
+    return new ArrayList(names);
+  }
+
+  /* What a scan gives of these rows, which have the columns that it reads. */
+  static LogicalPlan scanned(DataSourceV2ScanRelation relation, LogicalPlan rows, HoodieTable.HoodieScan scan) {
     HashMap stored = new HashMap();
     for (int i = 0; i < rows.output().size(); i++) {
       Attribute column = (Attribute) rows.output().apply(i);
@@ -131,7 +136,12 @@ public class Planning extends SparkStrategy {
       rows = new Filter((Expression) ((Expression) each.next()).transformUp(new Renamed(stored)), rows);
     ArrayList columns = new ArrayList();
     for (int i = 0; i < relation.output().size(); i++) columns.add(stored.get(((Attribute) relation.output().apply(i)).name()));
-    rows = new Project(seq(columns), rows);
+    return new Project(seq(columns), rows);
+  }
+
+  private static SparkPlan newScan(DataSourceV2ScanRelation relation, HoodieTable.HoodieScan scan) {
+    LogicalPlan stored = (LogicalPlan) scan.table.ask(new Object[] {"rows", names(relation, scan), scan.options});
+    LogicalPlan rows = scanned(relation, stored, scan);
     SparkPlan plan = Dataset.ofRows(SparkSession.active(), rows).queryExecution().sparkPlan();
     ArrayList renamed = new ArrayList();
     for (int i = 0; i < relation.output().size(); i++) {

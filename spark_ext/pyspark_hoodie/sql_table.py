@@ -5,26 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import OptionError
+from hoodie.filegroup.run import run_read
 from hoodie.keygen.generator import DEFAULT_PARTITION, KeyGenerator
 from hoodie.model.enums import WriteOperation
-from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
-from hoodie.model.plans import DELETED, ReadPlan
+from hoodie.model.plans import ReadPlan
 from hoodie.options.given import READS, WRITES
 from hoodie.options.option import key_of
 from hoodie.options.read import AS_OF, ReadOptions
 from hoodie.options.values import OverwriteMode
 from hoodie.options.write import WriteOptions, WriteRequest
+from hoodie.read.condition import Condition
 from hoodie.read.plan import pin_snapshot, plan_read
+from hoodie.read.scan import Scan
 from hoodie.write.keys import table_keys
 from pyspark_hoodie import dataframe
 from pyspark_hoodie.callbacks import Callback
@@ -32,12 +34,15 @@ from pyspark_hoodie.frame_marks import is_classic
 from pyspark_hoodie.native import plan_frame
 from pyspark_hoodie.reach import reached
 from pyspark_hoodie.schema import arrow_schema, given_schema, spark_schema
-from pyspark_hoodie.sql_merge import upserted
+from pyspark_hoodie.small_batch import collected
+from pyspark_hoodie.sql_merge import Target, changes_of, small_merge
 
 INSERT_INTO = "hoodie.spark.sql.insert.into.operation"
 """Apache Hudi's setting for INSERT INTO: upsert, insert or bulk_insert."""
 _OPERATION = key_of(WriteOptions, "operation")
 _QUERY = key_of(ReadOptions, "query").name
+_READ_HERE_BYTES = 512 * 1024 * 1024
+"""Files of so many bytes are read in this process for a few of their rows."""
 
 
 def moment_of(given: Any) -> str | None:
@@ -162,6 +167,17 @@ class CatalogTable:
             self._plans[key] = plan_read(context, query, meta_columns=True, snapshot=self._snapshot)
         return self._plans[key]
 
+    def _stored(self, names: Sequence[str], where: Condition) -> pa.Table:
+        """Columns of few rows: this process reads them, or executors where the files are many."""
+        context = self._core.writer.context
+        options = replace(dataframe.parse_query(context, {}, self._spark), columns=tuple(names), where=where)
+        here = replace(context, engine=LocalEngine())
+        scan = Scan(here, options, meta_columns=True, snapshot=self._snapshot)
+        plan = scan.plan
+        if sum(task.size_bytes for task in plan.tasks) <= _READ_HERE_BYTES:
+            return scan.to_arrow()
+        return collected(context.engine.read(partial(run_read, context.storage, plan.context), plan.tasks, plan.output))
+
     def _move_on(self) -> None:
         """What is read from now on is the newest snapshot."""
         self._plans.clear()
@@ -285,19 +301,15 @@ class CatalogTable:
         """
         names = self.schema.names
         query = DataFrame(rows, self._spark)
-        plain = [f"c{at}" for at in range(len(query.columns))]
 
         def find() -> DataFrame | pa.Table:
-            if command == "MERGE" and columns:
-                write = self._request(WriteOperation.UPSERT, {}).write
-                found_rows = upserted(query, columns, names, self._core.config, write)
-                if found_rows is not None:
-                    return found_rows
-            values = query.toDF(*plain)
-            key, path = (values[plain[at]] for at in ids)
-            found = [key.alias(RECORD_KEY), path.alias(PARTITION_PATH), (values[plain[0]] == F.lit(1)).alias(DELETED)]
-            found += [values[plain[at]].alias(name) for at, name in zip(columns, names, strict=bool(columns))]
-            return values.select(*found)
+            found = None
+            if command == "MERGE":
+                context, write = self._core.writer.context, self._request(WriteOperation.UPSERT, {}).write
+                keygen = partial(table_keys, context, self._snapshot, write)
+                target = Target(self._core.config, write, keygen, self._stored)
+                found = small_merge(query, columns, ids, names, target)
+            return changes_of(query, columns, ids, names) if found is None else found
 
         self.change(find, deletes=not columns)
 

@@ -262,17 +262,34 @@ def test_a_table_that_gets_no_name_takes_no_files_of_others_with_it(sql, tmp_pat
     assert sql.read.parquet(place).count() == 2
 
 
-@pytest.mark.parametrize(("clause", "is_upsert", "sum_of_v"), [("*", True, 21), ("v = whole.v + s.v", False, 23)])
-def test_a_merge_of_whole_rows_by_key_is_an_upsert(sql, tmp_path, monkeypatch, clause, is_upsert, sum_of_v):
-    taken = []
-    monkeypatch.setattr(sql_table, "upserted", lambda *given: taken.append(sql_merge.upserted(*given)) or taken[-1])
+STAR = "when matched then update set * when not matched then insert *"
+MERGES = {  # clauses -> whether they need stored rows, the table then
+    STAR: (False, {0: 0, 1: 1, 2: 10, 3: 10}),
+    "when matched and s.v > 9 then delete when matched then update set * when not matched and s.v < 10 then insert *": (
+        False,
+        {0: 0, 1: 1},
+    ),
+    "when matched then delete": (False, {0: 0, 1: 1}),
+    "when matched then update set v = whole.v + s.v when not matched then insert *": (True, {0: 0, 1: 1, 2: 12, 3: 10}),
+    "when matched and whole.v < 2 then delete when not matched then insert *": (True, {0: 0, 1: 1, 2: 2, 3: 10}),
+    "when matched then update set *": (True, {0: 0, 1: 1, 2: 10}),
+}
+
+
+@pytest.mark.parametrize("clauses", MERGES)
+def test_a_merge_by_key_reads_few_stored_rows_or_none(sql, tmp_path, monkeypatch, clauses):
+    read, made = [], []
+    monkeypatch.setattr(sql_table, "small_merge", lambda *given: made.append(sql_merge.small_merge(*given)) or made[-1])
+    stored = sql_table.CatalogTable._stored
+    monkeypatch.setattr(sql_table.CatalogTable, "_stored", lambda *given: read.append(stored(*given)) or read[-1])
     sql.sql(f"create or replace table whole (id bigint, v bigint) {MADE} location '{tmp_path / 'whole'}'")
     sql.sql("insert into whole select id, id as v from range(3)")
-    sql.sql("create temporary view v as select * from values (2L, 10L), (3L, 10L) as given (id, v)")
-    merge = "merge into whole using v s on whole.id = s.id"
-    sql.sql(f"{merge} when matched then update set {clause} when not matched then insert *")
-    assert [rows is not None for rows in taken] == [is_upsert]
-    assert sql.sql("select sum(v) from whole").collect()[0][0] == sum_of_v
+    sql.sql("create or replace temporary view v as select id, 10L as v from range(2, 4)")
+    sql.sql(f"merge into whole using v s on whole.id = s.id {clauses}")
+    needs_stored, rows = MERGES[clauses]
+    assert [each is not None for each in made] == [True]
+    assert [each.num_rows for each in read] == [1] * needs_stored
+    assert dict(sql.sql("select id, v from whole").collect()) == rows
     sql.sql("drop table whole")
 
 
