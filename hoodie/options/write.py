@@ -145,6 +145,9 @@ class WriteOptions(FileSettings, StreamSettings):
     """Tasks by operation; 0: derived."""
     delete_marker: DeleteMarker | None = None
     """Of this write, for tables that do not store one."""
+    only_stored: bool = False
+    """An upsert leaves rows out whose keys are not stored; where that are all of them there is no commit. For indexes that look keys
+    up in a partition."""
     driver_max_bytes: int = option("hoodie.python.driver.max.bytes", whole(0), 128 * 1024 * 1024)
     """Spark: the driver itself writes batches of at most so many bytes, as Arrow. If the optimizer expects at most a quarter of
     it, the rows come to the driver in one job; else executors stage them. 0: executors write everything."""

@@ -122,8 +122,10 @@ class Attempt:
             DuplicateKeyError: an insert that is to fail on stored keys met one.
         """
         if self.changes_nothing():
-            return CommitResult(None, self._batch.operation, seconds=time.monotonic() - self._batch.started_s)
+            return self._nothing()
         located = self.locate(self._snapshot)
+        if self._options.only_stored and not self._plan_on(located, self._snapshot, Ahead({})).tasks:
+            return self._nothing()
         transaction, plan = self.plan(located)
         with transaction:
             written = Written()
@@ -139,6 +141,9 @@ class Attempt:
                         raise
                     located, plan = self.adapt(transaction, plan, written, outdated)
         return self.result(transaction, plan, located, written)
+
+    def _nothing(self) -> CommitResult:
+        return CommitResult(None, self._batch.operation, seconds=time.monotonic() - self._batch.started_s)
 
     def changes_nothing(self) -> bool:
         """Whether nothing is replaced, and by nothing."""
@@ -267,7 +272,7 @@ class Attempt:
                 **options.commit_entries,
                 **format_ways({} if self.located is None else self.located.ways(plan)),
                 **(format_batch(options.stream) if options.stream else {}),
-                **(format_absent_in(plan.absent_in) if self._rules.deletes and not self._replaces else {}),
+                **(format_absent_in(plan.absent_in) if not (self._rules.inserts or self._replaces) else {}),
             },
             replaced=plan.replaced,
         )

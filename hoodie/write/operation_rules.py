@@ -69,7 +69,9 @@ class OperationRules:
         replaces = _REPLACES.get(operation, Replaces.NOTHING)
         return cls(
             looks_up=upserts or operation is WriteOperation.DELETE or stored_keys is not DuplicatePolicy.NONE,
-            inserts=operation not in (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION),
+            inserts=(
+                operation not in (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION) and not options.only_stored
+            ),
             updates=upserts or operation is WriteOperation.DELETE,
             refuses_stored=stored_keys is DuplicatePolicy.FAIL,
             concat=operation is WriteOperation.INSERT and options.allow_duplicates_in_merge,

@@ -155,6 +155,11 @@ def is_global(config: TableConfig, options: WriteOptions) -> bool:
     return PLACEMENTS[_index_of(config, options.index.type)].is_global
 
 
+def looks_up(config: TableConfig, options: WriteOptions) -> bool:
+    """Whether the write looks its keys up in files."""
+    return PLACEMENTS[_index_of(config, options.index.type)].looks_up
+
+
 def placement_of(config: TableConfig, rules: OperationRules, options: WriteOptions) -> Placement:
     """The placement that the table's index asks for.
 

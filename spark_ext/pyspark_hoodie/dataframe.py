@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, timedelta, timezone, tzinfo
 from functools import partial, reduce
 from operator import and_
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import pyarrow as pa
@@ -138,16 +139,24 @@ def write_records(
     return remember(table, replace(result, jobs=engine.jobs))
 
 
-def write_found(table: HoodieTable, find: Callable[[], DataFrame | pa.Table], request: WriteRequest) -> CommitResult:
-    """Write rows that are found in the table itself; each try finds them anew. Those of Arrow are written by this process."""
+class RowsHere(NamedTuple):
+    """Rows that this process writes."""
+
+    rows: pa.Table
+    only_stored: bool = False
+    """As `WriteOptions` has it."""
+
+
+def write_found(table: HoodieTable, find: Callable[[], DataFrame | RowsHere], request: WriteRequest) -> CommitResult:
+    """Write rows that are found in the table itself; each try finds them anew."""
 
     def write(found_on: Timeline) -> CommitResult:
         rows = find()
-        if isinstance(rows, pa.Table):
-            options, engine = request.write, LocalEngine()
-            operation = options.operation
+        if isinstance(rows, RowsHere):
+            options, engine = replace(request.write, only_stored=rows.only_stored), LocalEngine()
+            reader = rows.rows.to_reader()
             found = table.writer.write(
-                rows.to_reader(), rows.schema, operation, options, engine=engine, found_on=found_on
+                reader, reader.schema, options.operation, options, engine=engine, found_on=found_on
             )
             release_unused_memory()
             return remember(table, found)

@@ -1,12 +1,14 @@
 """CREATE TABLE, CREATE TABLE AS SELECT and REPLACE TABLE: files come first, the name in Spark's catalog last.
 
 Nobody sees a table whose rows are not there. A process that dies on the way leaves files without a commit and without a name: the
-next statement about that name takes them over, or away where it makes another table.
+next statement about that name takes them over, or away where it makes another table. Those of a table that was to come in the place of
+another one are in a folder of their own, with a mark that says whether its statement still runs.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,6 +27,7 @@ from hoodie.options.table import TableConfig, parse_table_config, table_properti
 from hoodie.options.table_options import MERGE_MODE, MERGE_STRATEGY, PAYLOAD_CLASS, TableOptions
 from hoodie.storage.base import Storage
 from hoodie.table import HoodieTable, is_table
+from hoodie.view.context import TableContext
 from hoodie.write.create import create_at
 from hoodie.write.schema import storable
 from pyspark_hoodie import dataframe
@@ -49,6 +52,8 @@ _SNAPSHOT = {"dbt_scd_id", "dbt_valid_from", "dbt_valid_to"}
 """Columns of a snapshot of dbt. It has many rows of one `unique_key`, which dbt gives as the primary key all the same."""
 _HIVE_STYLE = key_of(TableOptions, "hive_style").name
 _NAME = key_of(TableOptions, "name").name
+_REPLACING = "replacing"
+"""The mark of a statement in the folder of the table that is to come in the place of another one."""
 
 
 @contextmanager
@@ -94,8 +99,10 @@ class NewTable(CatalogTable):
     def _answers(self, what: str, given: Sequence[Any]) -> Any:
         match what:
             case "name":
-                return self._give_name()
+                self._give_name()
+                return self._core.writer.context.liveness.release(_REPLACING)
             case "undo":
+                self._core.writer.context.liveness.release(_REPLACING)
                 return _delete(self._spark, self._path) if self._is_new else None
         return super()._answers(what, given)
 
@@ -160,6 +167,8 @@ def new_table(
         location = old
     elif location is None:
         location = default_location if replaced is None else f"{default_location}_{uuid4().hex}"
+    if managed and replaced is not None:
+        _remove_left_behind(spark, default_location)
 
     storage, _ = reached(location, None, spark)
     there = _opened(spark, location)
@@ -189,6 +198,8 @@ def new_table(
         *(columns.json(), list(config.partition_fields), stated, given.get("comment")),
     )
     replaces = None if replaced is None else old or ""
+    if there is None and managed and replaced is not None:
+        _context(spark, location).liveness.hold(_REPLACING)
     return NewTable(spark, declared, entry, replaces=replaces, is_new=there is None and not has_files)
 
 
@@ -219,6 +230,21 @@ def _delete(spark: Any, path: str) -> None:
     above, _, name = path.rstrip("/").rpartition("/")
     storage: Storage = reached(above or "/", None, spark)[0]
     storage.delete_folder(name)
+
+
+def _context(spark: Any, path: str) -> TableContext:
+    return dataframe.open_table(reached(path, None, spark)[0], spark).writer.context
+
+
+def _remove_left_behind(spark: Any, location: str) -> None:
+    """Folders of tables that were to come in the place of the one here, and whose statements died."""
+    above, _, name = location.rstrip("/").rpartition("/")
+    folder = re.compile(rf"{re.escape(name)}_[0-9a-f]{{32}}")
+    for found in reached(above or "/", None, spark)[0].list(""):
+        path = f"{above}/{found.path}"
+        is_table_there = folder.fullmatch(found.path) and _opened(spark, path) is not None
+        if is_table_there and _context(spark, path).liveness.is_alive(_REPLACING) is False:
+            _delete(spark, path)
 
 
 def table_options(properties: Mapping[str, str]) -> dict[str, str]:

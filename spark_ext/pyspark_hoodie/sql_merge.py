@@ -23,8 +23,9 @@ from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
 from hoodie.read.condition import Among, Condition, Filled, Joined
 from hoodie.write.keys import key_columns
-from hoodie.write.placement import is_global
+from hoodie.write.placement import is_global, looks_up
 from pyspark_hoodie.arrow_frame import arrow_frame
+from pyspark_hoodie.dataframe import RowsHere
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.schema import given_schema, spark_schema
 from pyspark_hoodie.small_batch import TooLargeError, collected, is_small
@@ -61,7 +62,7 @@ def changes_of(query: DataFrame, columns: Sequence[int], ids: Sequence[int], nam
 
 def small_merge(
     query: DataFrame, columns: Sequence[int], ids: Sequence[int], names: Sequence[str], target: Target
-) -> pa.Table | None:
+) -> RowsHere | None:
     """What a MERGE by record key makes of stored rows and new ones, as `changes_of` has it; an upsert has the new values alone.
 
     None: it is none such, or its source is not small.
@@ -75,7 +76,10 @@ def small_merge(
     keys = [name for name in key_columns(config) if name in equated]
     by_key_alone = is_global(config, target.write)
     places = [merging.placeOfKey(name) for name in keys]
-    alone = merging.alone(list(columns), list(names), records if by_key_alone else key_columns(config), keys)
+    alone = None
+    if columns:
+        needed = records if by_key_alone else key_columns(config)
+        alone = merging.alone(list(columns), list(names), needed, keys)
     source = DataFrame(java.Planning.frame(spark._jsparkSession, merging.given()), spark)
     rows = _collected(source, target)
     if rows is None:
@@ -83,16 +87,15 @@ def small_merge(
     given = _table([rows.column(place) for place in places], keys)
     there = given.filter(reduce(pc.and_, map(pc.is_valid, given.columns)))
     is_single = there.group_by(keys).aggregate([]).num_rows == there.num_rows
-    made = None
     if alone is not None and is_single:
-        made = _alone(rows, list(alone), names if columns else [], given, target, by_key_alone=by_key_alone)
-    if made is None:
-        found = target.stored(list(merging.stored()), _having(there, target))
-        plans = [arrow_frame(spark, each)._jdf.queryExecution().analyzed() for each in (found, rows)]
-        frame = DataFrame(java.Planning.frame(spark._jsparkSession, merging.joined(*plans, is_single)), spark)
-        with SparkEngine(spark).described(f"merge {config.name}: join the rows of the source"):
-            made = collected(changes_of(frame, columns, ids, names))
-    return made
+        made = _alone(rows, list(alone), names, given, target, by_key_alone=by_key_alone)
+        if made is not None:
+            return made
+    found = target.stored(list(merging.stored()), _having(there, target))
+    plans = [arrow_frame(spark, each)._jdf.queryExecution().analyzed() for each in (found, rows)]
+    frame = DataFrame(java.Planning.frame(spark._jsparkSession, merging.joined(*plans, is_single)), spark)
+    with SparkEngine(spark).described(f"merge {config.name}: join the rows of the source"):
+        return RowsHere(collected(changes_of(frame, columns, ids, names)))
 
 
 def _collected(source: DataFrame, target: Target) -> pa.Table | None:
@@ -112,28 +115,28 @@ def _collected(source: DataFrame, target: Target) -> pa.Table | None:
 
 def _alone(
     rows: pa.Table, places: list[int], names: Sequence[str], given: pa.Table, target: Target, *, by_key_alone: bool
-) -> pa.Table | None:
-    """What becomes of the rows, whether their keys are stored or not; None: that is not the same.
+) -> RowsHere | None:
+    """What becomes of the rows, as far as they alone say it; None: that is more than one write does without a look at stored rows.
 
     Args:
         places: as `Merging.alone` has them. given: what the keys of the table equal in each row.
     """
-    stored = pc.if_else(reduce(pc.and_, map(pc.is_valid, given.columns)), rows.column(places[0]), 0)
-    absent = rows.column(places[1])
-    changed, gone = pc.equal(absent, _INSERT), pc.equal(stored, _DELETE)
-    if pc.any(pc.xor(changed, pc.equal(stored, _UPDATE))).as_py():
+    ifs = pc.if_else(reduce(pc.and_, map(pc.is_valid, given.columns)), rows.column(places[0]), 0)
+    updated, gone, inserted = pc.equal(ifs, _UPDATE), pc.equal(ifs, _DELETE), pc.equal(rows.column(places[1]), _INSERT)
+    only_stored = not pc.any(inserted).as_py()
+    if only_stored and (by_key_alone or not looks_up(target.config, target.write)):
         return None
-    if not names:
-        return given.filter(gone) if set(given.column_names) == set(key_columns(target.config)) else None
-    kept = pc.or_(changed, gone)
+    if not only_stored and pc.any(pc.xor(inserted, updated)).as_py():
+        return None
+    kept = pc.or_(updated, gone)
     made, flags = _table([rows.column(place) for place in places[2:]], names).filter(kept), gone.filter(kept)
     if not pc.any(flags).as_py():
-        return made
+        return RowsHere(made, only_stored)
     if by_key_alone:
         return None  # where the row is that goes, its columns may not say
     keygen = target.keygen()
     said = {RECORD_KEY: keygen.keys(made), PARTITION_PATH: keygen.partitions(made), DELETED: flags}
-    return pa.table({**said, **dict(zip(made.column_names, made.columns, strict=True))})
+    return RowsHere(pa.table({**said, **dict(zip(made.column_names, made.columns, strict=True))}), only_stored)
 
 
 def _table(columns: Sequence[pa.ChunkedArray], names: Sequence[str]) -> pa.Table:

@@ -302,7 +302,7 @@ class CatalogTable:
         names = self.schema.names
         query = DataFrame(rows, self._spark)
 
-        def find() -> DataFrame | pa.Table:
+        def find() -> DataFrame | dataframe.RowsHere:
             found = None
             if command == "MERGE":
                 context, write = self._core.writer.context, self._request(WriteOperation.UPSERT, {}).write
@@ -313,7 +313,7 @@ class CatalogTable:
 
         self.change(find, deletes=not columns)
 
-    def change(self, find: Callable[[], DataFrame | pa.Table], *, deletes: bool) -> None:
+    def change(self, find: Callable[[], DataFrame | dataframe.RowsHere], *, deletes: bool) -> None:
         """Commit what a query makes of stored rows.
 
         Args:
@@ -321,7 +321,7 @@ class CatalogTable:
             deletes: there are no new values.
         """
 
-        def find_anew() -> DataFrame | pa.Table:
+        def find_anew() -> DataFrame | dataframe.RowsHere:
             self._move_on()
             return find()
 

@@ -228,6 +228,34 @@ def test_files_that_a_killed_statement_left_are_in_nobodys_way(sql, folder, sche
     assert not pending.exists()
 
 
+def test_a_statement_that_died_before_its_table_came_in_the_place_of_another_one_leaves_no_folder(
+    sql, folder, monkeypatch
+):
+    again = f"replace table left {MADE} as select id, {{}} as v from range(2)"
+    sql.sql(f"create table left {MADE} as select id, 1 as v from range(3)")
+    held, undone = [], sql_create.NewTable._answers
+    with monkeypatch.context() as dies:
+        dies.setattr(
+            sql_create.NewTable,
+            "_answers",
+            lambda self, what, given: held.append(self) if what == "undo" else undone(self, what, given),
+        )
+        with pytest.raises(Exception, match="boom"):
+            sql.sql(again.format("cast(raise_error('boom') as string)"))
+
+    def folders():
+        return {path.name for path in Path(folder).parent.glob("left_*")}
+
+    (table,) = held
+    dead = folders()
+    sql.sql(again.format("'other'"))
+    assert dead < folders(), "its statement may still run"
+    table._core.writer.context.liveness.abandon(sql_create._REPLACING)
+    sql.sql(again.format("2.5D"))
+    assert not dead & folders()
+    assert sorted(map(tuple, sql.table("left").collect())) == [(0, 2.5), (1, 2.5)]
+
+
 def test_a_query_that_fails_leaves_no_files(sql, folder):
     with pytest.raises(Exception, match="boom"):
         sql.sql(f"create table left {MADE} as select id, if(id > 1, raise_error('boom'), 'x') as v from range(3)")
@@ -272,7 +300,8 @@ MERGES = {  # clauses -> whether they need stored rows, the table then
     "when matched then delete": (False, {0: 0, 1: 1}),
     "when matched then update set v = whole.v + s.v when not matched then insert *": (True, {0: 0, 1: 1, 2: 12, 3: 10}),
     "when matched and whole.v < 2 then delete when not matched then insert *": (True, {0: 0, 1: 1, 2: 2, 3: 10}),
-    "when matched then update set *": (True, {0: 0, 1: 1, 2: 10}),
+    "when matched then update set *": (False, {0: 0, 1: 1, 2: 10}),
+    "when matched then update set * when not matched and s.v > 10 then insert *": (False, {0: 0, 1: 1, 2: 10}),
 }
 
 
