@@ -11,7 +11,7 @@ import pytest
 import hoodie
 from hoodie.model.key_index import PLACES
 from hoodie.options.values import IndexType
-from tests.metadata_tables import KEYS
+from tests.metadata_tables import KEYS, KEYS_BY_PARTITION
 
 
 class KeptKeys:
@@ -75,6 +75,8 @@ def index_options(index: IndexType) -> dict[str, str]:
         return new_kept_keys()[1]
     if index in (IndexType.RECORD_INDEX, IndexType.GLOBAL_RECORD_LEVEL_INDEX):
         return {"hoodie.index.type": index, "hoodie.record.index.update.partition.path": "true", **KEYS}
+    if index is IndexType.RECORD_LEVEL_INDEX:
+        return {"hoodie.index.type": index, "hoodie.write.table.version": "9", **KEYS_BY_PARTITION}
     if index is not IndexType.HBASE:
         return {"hoodie.index.type": index}
     pytest.importorskip("happybase")

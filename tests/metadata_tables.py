@@ -20,7 +20,7 @@ from hoodie.format.properties import format_properties
 from hoodie.hfile.reader import HFileReader
 from hoodie.hfile.source import BufferSource
 from hoodie.metadata.bounds import Bounds
-from hoodie.metadata.keys import PARTITION_STATS, RECORD_INDEX, partition_keys
+from hoodie.metadata.keys import PARTITION_STATS, RECORD_INDEX, partition_keys, partition_of
 from hoodie.metadata.listing import MetadataListing
 from hoodie.metadata.payload import decode_locations, decode_stats
 from hoodie.metadata.record_index import merged_records
@@ -302,6 +302,11 @@ def has_rows(storage, path, column):
 
 KEYS = {"hoodie.metadata.record.index.enable": "true", "hoodie.metadata.record.index.min.filegroup.count": "3"}
 
+KEYS_BY_PARTITION = {
+    "hoodie.metadata.record.level.index.enable": "true",
+    "hoodie.metadata.record.level.index.min.filegroup.count": "2",
+}
+
 
 def opened_metadata(storage):
     context = TableContext.open(storage, LocalEngine(), cache=Cache())
@@ -313,7 +318,7 @@ def trusts_index(storage):
 
 
 def places_in_index(storage):
-    """Key -> (partition path, file id), all that the record index has."""
+    """Key -> (partition path, file id), all that the record index has; of one by partitions, (partition path, key) -> that."""
     table = opened_metadata(storage)
     index = table.record_index()
     assert index is not None, table.reasons
@@ -324,22 +329,29 @@ def places_in_index(storage):
         for key, path, file_id in zip(
             keys.to_pylist(), *(where[n].to_pylist() for n in where.column_names[:2]), strict=True
         ):
-            assert key not in found
-            found[key.decode()] = path, file_id
+            path = partition_of(path)
+            at = key.decode() if index.shares is None else (path, key.decode())
+            assert at not in found
+            found[at] = path, file_id
+            if index.shares is not None:
+                share = index.shares[path]
+                assert share.first <= number < share.first + share.groups
     return found
 
 
-def places_of_rows(storage):
+def places_of_rows(storage, *, by_partition=False):
     """The same, by the rows that are there."""
     rows = opened(storage, options=BY_FOLDERS, cache=Cache()).scan(meta_columns=True).to_arrow().to_pylist()
-    found = {
-        row["_hoodie_record_key"]: (row["_hoodie_partition_path"], row["_hoodie_file_name"].split("_")[0])
-        for row in rows
-    }
+    found = {}
+    for row in rows:
+        path, key = row["_hoodie_partition_path"], row["_hoodie_record_key"]
+        found[(path, key) if by_partition else key] = path, row["_hoodie_file_name"].split("_")[0]
     assert len(found) == len(rows), "a key is there twice"
     return found
 
 
 def check_index(storage):
     """The record index says of each row where it is, and nothing else."""
-    assert places_in_index(storage) == places_of_rows(storage)
+    index = opened_metadata(storage).record_index()
+    by_partition = index is not None and index.shares is not None
+    assert places_in_index(storage) == places_of_rows(storage, by_partition=by_partition)

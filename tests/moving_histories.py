@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
+from hoodie.format.layout import V6, V9
 from hoodie.options.values import IndexType
 from tests.history_model import Entry, History, Key, Model
 from tests.kept_keys import index_options
@@ -15,7 +16,16 @@ from tests.random_histories import ROWS, Histories
 RECORD_INDEX = {"hoodie.index.type": "RECORD_INDEX", "hoodie.record.index.update.partition.path": "true"}
 
 
-class MovingModel(Model):
+class LeavingModel(Model):
+    """A key may leave its file group, whose base file keeps the row in the read-optimized view. That one is known by a longer key."""
+
+    def _leave_behind(self, time, key):
+        history = self.keys.get(key)
+        if history and history.base_at(None)[1] is not None:
+            self._rename(key, (*key, time))
+
+
+class MovingModel(LeavingModel):
     """An upsert of a key that lives in another partition deletes it there, unless the stored row is newer.
 
     A deleted row that comes again may go to another file group. Then the old row, which a log deletes, stays in the read-optimized
@@ -53,11 +63,6 @@ class MovingModel(Model):
                 self.change(time, key, entry, before_rewriting)
             elif not entry.deleted:
                 self.keys.setdefault(key, History()).store(time, entry)
-
-    def _leave_behind(self, time, key):
-        history = self.keys.get(key)
-        if history and history.base_at(None)[1] is not None:
-            self._rename(key, (*key, time))
 
     def stand_in(self, keys, group):
         behind = {
@@ -117,7 +122,7 @@ class MovingHistories(Histories):
         assert len(set(ids)) == len(ids)
 
 
-class IndexedModel(MovingModel):
+class ForgettingModel(LeavingModel):
     """A record index forgets a key whose row is deleted, so that it may go to another file group whenever it comes again."""
 
     trusts_index = False
@@ -137,15 +142,17 @@ class IndexedModel(MovingModel):
         super().write(time, rows, delete=delete, rewritten=rewritten, partial=partial)
 
 
-class IndexedHistories(MovingHistories):
-    """By the record index of a metadata table, which says where each row is."""
+class IndexedModel(ForgettingModel, MovingModel):
+    pass
 
-    model_type = IndexedModel
-    always = RECORD_INDEX | KEYS
+
+class ByIndexHistories(Histories):
+    """By the record index of a metadata table by partitions, which says where each row is."""
+
+    model_type = ForgettingModel
+    always = index_options(IndexType.RECORD_LEVEL_INDEX)
+    version = V9
     write_again_what_was_deleted_before_a_compaction_was_scheduled = None  # it goes to another file group
-
-    def new_table(self):
-        return new_table(table_type=self.table_type, ordering=self.ordering, more=RECORD_INDEX)
 
     def _write(self, rows, act, **how):
         self.model.trusts_index = trusts_index(self.storage)
@@ -161,3 +168,14 @@ class IndexedHistories(MovingHistories):
         """Or nothing, where a rollback has died: what that takes back is still in it."""
         if trusts_index(self.storage):
             check_index(self.storage)
+
+
+class IndexedHistories(ByIndexHistories, MovingHistories):
+    """By one of the whole table."""
+
+    model_type = IndexedModel
+    always = RECORD_INDEX | KEYS
+    version = V6
+
+    def new_table(self):
+        return new_table(table_type=self.table_type, ordering=self.ordering, more=RECORD_INDEX)

@@ -8,7 +8,7 @@ import pytest
 from hoodie.format.layout import V9
 from hoodie.options.values import IndexType
 from tests.effort import SOAK, long_but
-from tests.moving_histories import IndexedHistories, MovingHistories
+from tests.moving_histories import ByIndexHistories, IndexedHistories, MovingHistories
 from tests.random_histories import Histories, play
 
 
@@ -66,8 +66,9 @@ def test_any_history_of_a_table_of_version_9_reads_as_the_model_says(kind, order
 @pytest.mark.parametrize("ordering", long_but(["ts"], ["ts", None]), ids=["event_time", "commit_time"])
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("more", long_but([False], [False, True]), ids=["sample", "more"])
-def test_any_history_by_a_record_index_reads_as_the_model_says(kind, ordering, more):
-    machine = type("Machine", (IndexedHistories,), {"table_type": kind, "ordering": ordering})
+@pytest.mark.parametrize("histories", [IndexedHistories, ByIndexHistories], ids=["whole", "partitions"])
+def test_any_history_by_a_record_index_reads_as_the_model_says(kind, ordering, more, histories):
+    machine = type("Machine", (histories,), {"table_type": kind, "ordering": ordering})
     play(machine, *((20, 30) if more else (2, 12)))
 
 

@@ -13,7 +13,7 @@ from hoodie.errors import CorruptFileError, MissingFileError, UnsupportedTableEr
 from hoodie.filegroup.chunks import load_chunk, make_matches
 from hoodie.metadata.key_places import RecordIndex
 from hoodie.model.files import FileGroupId
-from hoodie.model.meta_fields import RECORD_KEY
+from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import Chunk, Matches
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
@@ -65,8 +65,9 @@ def run_places(storage: Storage, cache: Cache, task: PlacesTask) -> FoundPlaces:
     found: list[tuple[FileGroupId, Matches]] = []
     try:
         for number, chunk in task.chunks:
-            keys = load_chunk(storage, chunk).column(RECORD_KEY).combine_chunks()
-            for group, rows in _by_group(task.index.places(storage, cache, keys)):
+            rows_of = load_chunk(storage, chunk)
+            keys, paths = (rows_of.column(name).combine_chunks() for name in (RECORD_KEY, PARTITION_PATH))
+            for group, rows in _by_group(task.index.places(storage, cache, keys, paths)):
                 found.append((group, make_matches(number, rows, storage=storage, stage_to=task.stage_to)))
     except _DISTRUST as exc:
         return FoundPlaces((), str(exc))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from hoodie.format.base_file import read_footer
 from hoodie.metadata.footers import of_footers
-from hoodie.metadata.keys import BLOOM_FILTERS, bloom_keys
+from hoodie.metadata.keys import BLOOM_FILTERS, bloom_keys, file_ids
 from hoodie.metadata.merging import merged
 from hoodie.metadata.partition import Scope, Shard, TableFiles, shards_of
 from hoodie.metadata.payload import decode_blooms
@@ -42,8 +42,8 @@ class BloomFiltersPartition:
             found.update((file, _record(scope, "", time, b"", gone=True)) for file in gone)
         return _shards(found, len(metadata.slices_of(BLOOM_FILTERS)))
 
-    def first(self, scope: Scope, files: TableFiles) -> tuple[int, Iterable[Shard]]:
-        return _GROUPS, _shards(dict(_of_files(scope, files)), _GROUPS)
+    def first(self, scope: Scope, files: TableFiles) -> tuple[Sequence[str], Iterable[Shard]]:
+        return file_ids(self.name, _GROUPS), _shards(dict(_of_files(scope, files)), _GROUPS)
 
     def properties(self, scope: Scope) -> Mapping[str, str]:
         return {}

@@ -15,7 +15,7 @@ from hoodie.hfile.arrays import BINARY
 from hoodie.metadata.bounds import Bounds
 from hoodie.metadata.file_ranges import FileRanges
 from hoodie.metadata.index_definitions import IndexDefinition, define, place_of_definitions, read_definition
-from hoodie.metadata.keys import COLUMN_STATS, PARTITION_STATS, stats_keys
+from hoodie.metadata.keys import COLUMN_STATS, PARTITION_STATS, file_ids, stats_keys
 from hoodie.metadata.merging import merged
 from hoodie.metadata.partition import Scope, Shard, TableFiles, shards_of
 from hoodie.metadata.payload import decode_stats
@@ -59,9 +59,9 @@ class ColumnStatsPartition:
                 ]
         return _shards(keys, values, len(metadata.slices_of(COLUMN_STATS)))
 
-    def first(self, scope: Scope, files: TableFiles) -> tuple[int, Iterable[Shard]]:
+    def first(self, scope: Scope, files: TableFiles) -> tuple[Sequence[str], Iterable[Shard]]:
         ranges = ranges_for(scope)
-        return _GROUPS, _first_shards(ranges, *_records(ranges, files))
+        return file_ids(self.name, _GROUPS), _first_shards(ranges, *_records(ranges, files))
 
     def properties(self, scope: Scope) -> Mapping[str, str]:
         return place_of_definitions(scope.properties)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hoodie.metadata.keys import ALL_PARTITIONS, FILES, identifier_of
+from hoodie.metadata.keys import ALL_PARTITIONS, FILES, file_ids, identifier_of
 from hoodie.metadata.partition import Scope, Shard, TableFiles, in_order
 from hoodie.metadata.records import encode_record
 from hoodie.metadata.table import MetadataTable
@@ -35,10 +35,10 @@ class FilesPartition:
         entries = entries_of(change)
         return [_shard(entries, scope.schema)] if entries else []
 
-    def first(self, scope: Scope, files: TableFiles) -> tuple[int, Iterable[Shard]]:
+    def first(self, scope: Scope, files: TableFiles) -> tuple[Sequence[str], Iterable[Shard]]:
         entries: dict[str, Entries] = {ALL_PARTITIONS: {identifier_of(path): (0, False) for path in files}}
         entries.update({identifier_of(path): _there(sizes) for path, sizes in files.items() if sizes})
-        return 1, [_shard(entries, scope.schema)]
+        return file_ids(self.name, 1), [_shard(entries, scope.schema)]
 
     def properties(self, scope: Scope) -> Mapping[str, str]:
         return {}

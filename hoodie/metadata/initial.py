@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -17,7 +17,6 @@ from hoodie.format.properties import format_properties, table_checksum
 from hoodie.hfile.arrays import BINARY
 from hoodie.metadata.files import FilesPartition
 from hoodie.metadata.instants import OwnInstants
-from hoodie.metadata.keys import file_id_of
 from hoodie.metadata.partition import KeptPartition, Scope, Shard, TableFiles
 from hoodie.metadata.writer import TOKEN, MetadataWriter, delete_block, write_base
 from hoodie.model.enums import Action, State, WriteOperation
@@ -60,13 +59,13 @@ def build_files(context: TableContext, *, ignored: Collection[InstantTime] = ())
     storage.create_new(PROPERTIES, format_properties(_properties(context), comment=comment).encode())
     pending = {each.time for each in timeline if not each.is_completed}
     partition = FilesPartition()
-    groups, shards = partition.first(Scope(context, {}, schema), _files(context, timeline, pending))
+    ids, shards = partition.first(Scope(context, {}, schema), _files(context, timeline, pending))
     layout = context.config.layout
     active = ActiveTimeline(storage, context.cache, layout=layout, folder=layout.folder)
     if layout.by_completion:
         storage.mkdirs(join(layout.folder, layout.history.default))
     own = OwnInstants(active.load_all(), timeline, context.clock)
-    _lay_down(active, own, partition.name, own.first(()), groups, shards, schema)
+    _lay_down(active, own, partition.name, own.first(()), ids, shards, schema)
     return True
 
 
@@ -89,9 +88,9 @@ def build_partition(
         return None
     writer = MetadataWriter.open(context, config, timeline, [FilesPartition()], ignored)
     scope = replace(writer.scope, known={} if known is None else known)
-    groups, shards = partition.first(scope, writer.table.sizes())
+    ids, shards = partition.first(scope, writer.table.sizes())
     time = writer.instants.first({each.time for each in writer.opened.own})
-    _lay_down(writer.opened.active, writer.instants, partition.name, time, groups, list(shards), scope.schema)
+    _lay_down(writer.opened.active, writer.instants, partition.name, time, ids, list(shards), scope.schema)
     return partition.properties(scope)
 
 
@@ -124,12 +123,12 @@ def _lay_down(
     instants: OwnInstants,
     name: str,
     time: InstantTime,
-    groups: int,
+    ids: Sequence[str],
     shards: Iterable[Shard],
     schema: str,
 ) -> None:
-    """Write a partition of the metadata table, and the delta commit of it."""
-    storage, ids = active.storage, [file_id_of(name, number) for number in range(groups)]
+    """Write a partition of the metadata table with file groups of these ids, and the delta commit of it."""
+    storage = active.storage
     stamp = datetime.now(UTC).strftime("%a %b %d %H:%M:%S UTC %Y")
     place = format_properties({"commitTime": time, "partitionDepth": "1"}, comment=["partition metadata", stamp])
     storage.create_new(join(name, PARTITION_METADATA), place.encode())

@@ -18,7 +18,7 @@ import pyarrow.compute
 from hoodie.filegroup.log_scan import LogRecords
 from hoodie.filegroup.slice_reader import log_records, merge_columns, read_slice
 from hoodie.keygen.unstored import unstored_of
-from hoodie.metadata.record_index import KeyChanges, Placed
+from hoodie.metadata.record_index import Gone, KeyChanges, Placed
 from hoodie.model.change import Change
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import MergeMode, WriteOperation
@@ -68,7 +68,7 @@ def key_changes(context: TableContext, change: Change) -> KeyChanges:
     work = _Work(context, change)
     found = context.storage.each(lambda each: work.of_group(*each), list(groups_of(commit).items()))
     placed = [each for parts, _ in found for each in parts]
-    removed = [keys for _, parts in found for keys in parts]
+    removed = [each for _, parts in found for each in parts]
     if change.replaced and commit.operation is not WriteOperation.CLUSTER:
         removed += work.replaced()
     return KeyChanges(placed, removed)
@@ -100,7 +100,7 @@ def after_change(
     return FileSlice(group, logs[0].base_instant, None, logs) if before is None else _with_logs(before, logs)
 
 
-Parts = tuple[Sequence[Placed], Sequence[Any]]
+Parts = tuple[Sequence[Placed], Sequence[Gone]]
 
 
 class _Work:
@@ -118,11 +118,12 @@ class _Work:
             return self._of_base(group, bases[-1])
         return self._of_logs(group, logs)
 
-    def replaced(self) -> list[Any]:
+    def replaced(self) -> list[Gone]:
         view = self._snapshot.view
         groups = [FileGroupId(path, file_id) for path, ids in self._change.replaced.items() for file_id in ids]
         slices = [each for group in groups if (each := view.slice_of(group)) is not None]
-        return list(self._context.storage.each(self._reader.keys_of, slices))
+        found = self._context.storage.each(self._reader.keys_of, slices)
+        return [Gone(each.group.partition_path, keys) for each, keys in zip(slices, found, strict=True)]
 
     def _of_base(self, group: FileGroupId, stat: WriteStat) -> Parts:
         is_new = stat.prev_commit is None
@@ -137,7 +138,7 @@ class _Work:
             return [self._placed(group, keys)], ()
         stored = self._reader.keys_of(before)
         gone = _without(stored, keys) if stat.num_deletes else stored.slice(0, 0)
-        return [self._placed(group, _without(keys, stored))], [gone]
+        return [self._placed(group, _without(keys, stored))], [Gone(group.partition_path, gone)]
 
     def _of_logs(self, group: FileGroupId, stats: Sequence[WriteStat]) -> Parts:
         """Keys that the logs delete, or bring back. Where the order of commits does not decide it, the whole file slice says which."""
@@ -161,10 +162,11 @@ class _Work:
                 unclear.append(back)
         candidates = pc.unique(pa.concat_arrays(unclear))
         if not len(candidates):
-            return [self._placed(group, back)], [gone]
+            return [self._placed(group, back)], [Gone(group.partition_path, gone)]
         whole = mine if before is None else _with_logs(before, logs)
         lives = pc.is_in(candidates, value_set=self._reader.keys_of(whole))
-        return [self._placed(group, candidates.filter(lives))], [gone, candidates.filter(pc.invert(lives))]
+        left = [gone, candidates.filter(pc.invert(lives))]
+        return [self._placed(group, candidates.filter(lives))], [Gone(group.partition_path, each) for each in left]
 
     def _may_have_deletes(self, file_slice: FileSlice) -> bool:
         """By what commits state; archived ones state nothing any more."""

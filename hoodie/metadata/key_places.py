@@ -10,8 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute
 
+from hoodie.errors import UnsupportedTableError
+from hoodie.format.avro_wire import Ints
 from hoodie.metadata.bounds import numbers_of
-from hoodie.metadata.keys import identifier_of
+from hoodie.metadata.data_groups import Shares, numbers_by_partition
+from hoodie.metadata.keys import group_numbers, identifier_of
 from hoodie.metadata.payload import decode_locations
 from hoodie.metadata.slices import Found, Layer, by_group, layers_of, newest_of
 from hoodie.model.files import FileSlice
@@ -36,17 +39,25 @@ class RecordIndex:
     pieces: tuple[FileSlice, ...]
     """Each at the place of its number."""
     visible: VisibleInstants
+    shares: Shares | None = None
+    """Of one by partitions."""
 
-    def places(self, storage: Storage, cache: Cache, keys: pa.Array[Any]) -> pa.Table:
+    def places(self, storage: Storage, cache: Cache, keys: pa.Array[Any], paths: pa.Array[Any]) -> pa.Table:
         """As `MetadataTable.locations`; `storage`: of the table.
 
         Raises:
             CorruptFileError, MissingFileError, UnsupportedTableError: a file is damaged, gone, or holds something else.
         """
-        groups = by_group(
-            storage, keys, len(self.pieces), partial(self._opened, FolderStorage(storage, METADATA_TABLE), cache)
-        )
-        return locations_of(newest_of(groups, keys), len(keys))
+        opened = partial(self._opened, FolderStorage(storage, METADATA_TABLE), cache)
+        return locations_of(newest_of(by_group(storage, self.numbers(keys, paths), opened), keys), len(keys))
+
+    def numbers(self, keys: pa.Array[Any], paths: pa.Array[Any] | None) -> Ints:
+        """For each key the number of the file group that holds it; negative where its partition has none."""
+        if self.shares is None:
+            return group_numbers(keys, len(self.pieces))
+        if paths is None:
+            raise UnsupportedTableError("it is one by partitions, and does not say in which one a key is")
+        return numbers_by_partition(keys, paths, self.shares)
 
     def _opened(self, folder: Storage, cache: Cache, number: int) -> Sequence[Layer]:
         return layers_of(folder, self.pieces[number], self.visible, cache)

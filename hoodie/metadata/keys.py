@@ -6,7 +6,7 @@
 | column_stats   | `col-stats-NNNN-0`   | hash of the column, of the partition path, of the file's name |
 | partition_stats | `partition-stats-NNNN-0` | hash of the column, of the partition path                |
 | bloom_filters  | `bloom-filters-NNNN-0` | hash of the partition path, of the file's name              |
-| record_index   | `record-index-NNNN-0` | a record key                                                 |
+| record_index   | `record-index-NNNN-0`; one by partitions: `data_groups.py` | a record key            |
 | secondary_index_X | `secondary-index-X-NNNN-0` | a value of its column and a record key, as `secondary_keys.py` has it |
 
 Hashes stand as base64: xxHash64 of a column and of a partition path, MD5 of a file's name. The path of a table without
@@ -77,11 +77,13 @@ def bloom_keys(paths: Sequence[str]) -> pa.Array[Any]:
     return pa.array(_file_keys(paths), pa.string())
 
 
-def group_numbers(keys: pa.Array[Any], count: int) -> npt.NDArray[np.int64]:
-    """For each key the number of its file group, of `count`."""
-    if count == 1:
+def group_numbers(keys: pa.Array[Any], count: int | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """For each key the number of its file group, of `count`, which may differ from key to key."""
+    if isinstance(count, int) and count == 1:
         return np.zeros(len(keys), np.int64)
-    return np.abs(text_hashes(keys).view(np.int32).astype(np.int64)) % count
+    counts: npt.NDArray[np.int64] = np.asarray(count, np.int64)
+    numbers: npt.NDArray[np.int64] = np.abs(text_hashes(keys).view(np.int32).astype(np.int64)) % counts
+    return numbers
 
 
 def group_number(file_id: str, partition: str) -> int | None:
@@ -93,6 +95,11 @@ def group_number(file_id: str, partition: str) -> int | None:
 def file_id_of(partition: str, number: int) -> str:
     """The file id of a partition's file group."""
     return f"{_file_id(partition)}-{number:04d}-0"
+
+
+def file_ids(partition: str, count: int) -> list[str]:
+    """The file ids of all file groups of a partition that has so many."""
+    return [file_id_of(partition, number) for number in range(count)]
 
 
 def _file_id(partition: str) -> str:

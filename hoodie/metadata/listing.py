@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import compress
 
+import numpy as np
 import pyarrow as pa
 
 from hoodie.errors import HoodieError
@@ -33,6 +34,8 @@ _WRONG: Kind[bool] = Kind("metadata tables that named files which are not there"
 _BYTES = 64
 _FEW_REMOTE, _FEW_LOCAL = 8, 500
 """Partitions whose listing is cheaper than a look into a metadata table: that takes eight requests, or some milliseconds."""
+_MOST_LOOK_UPS = 10_000
+"""In a record index by partitions, which has to be asked for each partition."""
 _INSTEAD = {
     FILES: "files, which are listed",
     COLUMN_STATS: "bounds of columns, which are read from footers",
@@ -101,6 +104,13 @@ class _FewByFolders:
         return self.by_table().chosen_files(choice)
 
 
+def _in_each(keys: pa.Array, paths: Collection[str]) -> tuple[pa.Array, pa.Array]:
+    """Each of the keys in each of the partitions."""
+    named = pa.array(sorted(paths), pa.string())
+    repeated = named.take(pa.array(np.repeat(np.arange(len(paths)), len(keys))))
+    return pa.concat_arrays([keys] * len(paths)), repeated
+
+
 class MetadataFiles:
     """`Catalogue` of one query by the metadata table that the table has. Of its faults the log gets one line."""
 
@@ -135,10 +145,26 @@ class MetadataFiles:
             return None
         return {name: value_ranges(each) for name, each in found.items()}
 
-    def groups_of(self, timeline: Timeline, keys: pa.Array, *, stored: bool = False) -> Collection[FileGroupId] | None:
+    def groups_of(
+        self,
+        timeline: Timeline,
+        keys: pa.Array,
+        paths: Collection[str],
+        *,
+        is_unique: bool,
+        stored: bool = False,
+    ) -> Collection[FileGroupId] | None:
         if self.is_wrong or RECORD_INDEX not in finished_partitions(self._config.raw):
             return None
-        found = self._at(timeline).locations(keys)
+        table = self._at(timeline)
+        index, listed = table.record_index(), None
+        if index is not None and index.shares is not None:
+            if not paths or set(paths) - index.shares.keys() or len(keys) * len(paths) > _MOST_LOOK_UPS:
+                return None
+            keys, listed = _in_each(keys, paths)
+        elif index is not None and not is_unique:
+            return None
+        found = None if index is None else table.locations(keys, listed)
         if found is None:
             self._complain(RECORD_INDEX)
             return None

@@ -50,6 +50,8 @@ class Shard(NamedTuple):
     """Avro binary."""
     removed: Any = pa.array([], BINARY)
     """Keys that a delete block takes away."""
+    begins: str = ""
+    """The id of the file group, where that was not there before."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +92,8 @@ class KeptPartition(Protocol):
         """
         ...
 
-    def first(self, scope: Scope, files: TableFiles) -> tuple[int, Iterable[Shard]]:
-        """How many file groups the partition gets where it is not there, and the records of all that the table has.
+    def first(self, scope: Scope, files: TableFiles) -> tuple[Sequence[str], Iterable[Shard]]:
+        """The ids of the file groups that the partition gets where it is not there, and the records of all that the table has.
 
         Files are read at once, and `scope.known` keeps what they say. Records are made when they are asked for, under the lock.
         """
@@ -114,9 +116,16 @@ def require_in_logs(scope: Scope, metadata: MetadataTable, pieces: Sequence[File
     """Raises ListingNeededError where these file slices may begin with what an instant takes back: it was compacted, or it was there
     when the partition was built.
     """
-    base = max(each.base_instant for each in pieces)
-    if not scope.is_new and any(_begins_with(metadata.opened, base, time) for time, _ in change.undone):
+    base = max(
+        (each.base_instant for each in pieces if not _begins_empty(metadata.opened, each)), default=InstantTime("")
+    )
+    if base and not scope.is_new and any(_begins_with(metadata.opened, base, time) for time, _ in change.undone):
         raise ListingNeededError("what a rollback takes back was compacted, or is older than an index")
+
+
+def _begins_empty(opened: OpenedMetadata, piece: FileSlice) -> bool:
+    """Whether a file group of a record index by partitions came with a delta commit, all of which is in its logs."""
+    return piece.base is None and opened.own.by_completion and not piece.base_instant.startswith(BEGINNING)
 
 
 def _begins_with(opened: OpenedMetadata, base: InstantTime, time: InstantTime) -> bool:

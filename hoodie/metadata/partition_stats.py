@@ -18,7 +18,7 @@ import pyarrow.compute
 from hoodie.errors import UnsupportedTableError
 from hoodie.metadata.column_stats import ranges_for, stats_flags
 from hoodie.metadata.file_ranges import FileRanges
-from hoodie.metadata.keys import COLUMN_STATS, PARTITION_STATS, partition_keys
+from hoodie.metadata.keys import COLUMN_STATS, PARTITION_STATS, file_ids, partition_keys
 from hoodie.metadata.merging import merged
 from hoodie.metadata.partition import Scope, Shard, TableFiles, shards_of
 from hoodie.metadata.records import encode_record
@@ -55,14 +55,14 @@ class PartitionStatsPartition:
             _records(ranges_for(scope, change), metadata, live, change.added), len(metadata.slices_of(self.name))
         )
 
-    def first(self, scope: Scope, files: TableFiles) -> tuple[int, Iterable[Shard]]:
+    def first(self, scope: Scope, files: TableFiles) -> tuple[Sequence[str], Iterable[Shard]]:
         if COLUMN_STATS not in finished_partitions(scope.properties):
             raise UnsupportedTableError(f"bounds of partitions go by those of files: build {COLUMN_STATS} first")
         if not scope.context.config.layout.by_completion or not scope.context.config.partition_fields:
             raise UnsupportedTableError("only tables of version 8 or 9 with partitions have bounds of partitions")
         live = _by_path(_files_of(scope.context.on_storage().snapshot().view.latest_slices()))
         ranges_for(scope).of(live)
-        return _GROUPS, _shards(_records(ranges_for(scope), None, live, live), _GROUPS)
+        return file_ids(self.name, _GROUPS), _shards(_records(ranges_for(scope), None, live, live), _GROUPS)
 
     def properties(self, scope: Scope) -> Mapping[str, str]:
         return {}

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute
 
 from hoodie.hfile.arrays import BINARY, as_binary
+from hoodie.metadata.data_groups import Shares
 from hoodie.metadata.keys import group_numbers
 from hoodie.metadata.partition import Shard
 from hoodie.metadata.records import convert_record, encode_record
@@ -44,13 +45,19 @@ class Placed(NamedTuple):
     keys: Any
 
 
+class Gone(NamedTuple):
+    """Keys whose rows have left a file group of this partition, or the table."""
+
+    partition_path: str
+    keys: Any
+
+
 @dataclass(frozen=True)
 class KeyChanges:
     """What an instant changes. Where a key is both placed and removed, its row has moved."""
 
     placed: Sequence[Placed] = ()
-    removed: Sequence[Any] = ()
-    """Arrays of keys whose rows are gone."""
+    removed: Sequence[Gone] = ()
 
 
 def key_shards(changes: KeyChanges, groups: int, schema: str, zone: tzinfo | None) -> Iterator[Shard]:
@@ -63,7 +70,7 @@ def key_shards(changes: KeyChanges, groups: int, schema: str, zone: tzinfo | Non
     constants = pa.array(encoded, BINARY)
     keys = _together([each.keys for each in placed])
     source = np.repeat(np.arange(len(placed)), [len(each.keys) for each in placed])
-    removed = _together(changes.removed)
+    removed = _together([each.keys for each in changes.removed])
     if len(removed):
         removed = removed.filter(pc.invert(pc.is_in(removed, value_set=keys)))
     by_number, gone_by_number = _by_group(keys, groups), _by_group(removed, groups)
@@ -76,15 +83,24 @@ def key_shards(changes: KeyChanges, groups: int, schema: str, zone: tzinfo | Non
         yield Shard(number, mine.take(pa.array(order)), constants.take(pa.array(chosen)), _sorted(gone))
 
 
-def groups_for(options: RecordIndexOptions, records: int) -> int:
-    """The same by the options of a table."""
-    return group_count(
-        records,
-        least=options.least_groups,
-        most=options.most_groups,
-        growth=options.growth,
-        group_bytes=options.group_bytes,
-    )
+def shards_by_partition(changes: KeyChanges, shares: Shares, schema: str, zone: tzinfo | None) -> Iterator[Shard]:
+    """The same for an index by partitions: a key has a place in each one."""
+    of_path: dict[str, tuple[list[Placed], list[Gone]]] = {}
+    for placed in changes.placed:
+        of_path.setdefault(placed.partition_path, ([], []))[0].append(placed)
+    for gone in changes.removed:
+        of_path.setdefault(gone.partition_path, ([], []))[1].append(gone)
+    for path, (come, left) in sorted(of_path.items()):
+        share = shares.get(path)
+        if share is not None:
+            for shard in key_shards(KeyChanges(come, left), share.groups, schema, zone):
+                yield shard._replace(number=share.first + shard.number)
+
+
+def groups_for(options: RecordIndexOptions, records: int, least_and_most: tuple[int, int] | None = None) -> int:
+    """How many file groups one gets by the options of a table. `least_and_most`: of a partition of one by partitions."""
+    least, most = least_and_most or (options.least_groups, options.most_groups)
+    return group_count(records, least=least, most=most, growth=options.growth, group_bytes=options.group_bytes)
 
 
 def group_count(records: int, *, least: int, most: int, growth: float, group_bytes: int) -> int:

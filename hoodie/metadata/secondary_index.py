@@ -17,9 +17,10 @@ import pyarrow.compute
 
 from hoodie.errors import UnsupportedTableError
 from hoodie.hfile.arrays import BINARY
+from hoodie.metadata.data_groups import is_by_partition
 from hoodie.metadata.index_definitions import IndexDefinition, define, place_of_definitions, read_definition
 from hoodie.metadata.key_changes import SliceReader, after_change, changes_no_keys, groups_of, visible_with
-from hoodie.metadata.keys import RECORD_INDEX, SECONDARY_INDEX, group_numbers
+from hoodie.metadata.keys import RECORD_INDEX, SECONDARY_INDEX, file_ids, group_numbers
 from hoodie.metadata.merging import merged
 from hoodie.metadata.partition import Scope, Shard, TableFiles, in_order, require_in_logs
 from hoodie.metadata.payload import decode_secondary
@@ -123,17 +124,21 @@ class SecondaryPartition:
         index = value_index(scope.context.storage, scope.properties, self.name)
         return _shards(scope, index, len(pieces), *_changes(scope.context, change, index.column))
 
-    def first(self, scope: Scope, files: TableFiles) -> tuple[int, Iterable[Shard]]:
+    def first(self, scope: Scope, files: TableFiles) -> tuple[Sequence[str], Iterable[Shard]]:
         context = scope.context
         if not context.config.layout.by_completion:
             raise UnsupportedTableError("only tables of version 8 or 9 have secondary indexes")
         if RECORD_INDEX not in finished_partitions(scope.properties):
             raise UnsupportedTableError(f"a secondary index leads to record keys: build {RECORD_INDEX} first")
+        if is_by_partition(context.storage, scope.properties):
+            raise UnsupportedTableError(
+                f"a secondary index leads to record keys of the whole table, and {RECORD_INDEX} is one by partitions"
+            )
         definition = self._definition(scope)
         (column,) = definition.columns
         stored = _stored(context, context.on_storage().snapshot(), column, scope.known)
         groups = groups_for(context.view_options.record_index, sum(map(len, stored)))
-        return groups, _first(scope, definition, groups, stored)
+        return file_ids(self.name, groups), _first(scope, definition, groups, stored)
 
     def properties(self, scope: Scope) -> Mapping[str, str]:
         return place_of_definitions(scope.properties)

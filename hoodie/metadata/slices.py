@@ -17,7 +17,6 @@ from hoodie.format.log_block import LogBlock
 from hoodie.hfile.arrays import BINARY, as_binary
 from hoodie.hfile.reader import HFileReader
 from hoodie.hfile.source import BufferSource, StorageSource
-from hoodie.metadata.keys import group_numbers
 from hoodie.model.enums import BlockKind, HeaderKey
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import VisibleInstants
@@ -83,11 +82,12 @@ def newest(layers: Sequence[Layer], keys: Any) -> Iterator[Found]:
 
 
 def by_group(
-    storage: Storage, keys: pa.Array[Any], groups: int, opened: Callable[[int], Sequence[Layer]]
+    storage: Storage, numbers: Ints, opened: Callable[[int], Sequence[Layer]]
 ) -> Sequence[tuple[Ints, Sequence[Layer]]]:
-    """Numbers of keys with the file group that holds them, of so many; `opened` gives what one of them consists of."""
-    numbers = group_numbers(keys, groups)
-    wanted = np.unique(numbers).tolist()
+    """Numbers of keys with the file group that holds them. `numbers`: that of each key, negative where there is none; `opened` gives
+    what one of them consists of.
+    """
+    wanted = np.unique(numbers[numbers >= 0]).tolist()
     layers = storage.each(opened, wanted)
     return [(np.flatnonzero(numbers == number), found) for number, found in zip(wanted, layers, strict=True)]
 

@@ -28,6 +28,7 @@ from hoodie.format.layout import Folder, layout_named
 from hoodie.format.properties import parse_properties_file
 from hoodie.hfile.arrays import as_binary
 from hoodie.metadata.bounds import ColumnBounds
+from hoodie.metadata.data_groups import in_order, is_by_partition, shares_of
 from hoodie.metadata.key_places import RecordIndex, locations_of
 from hoodie.metadata.keys import (
     ALL_PARTITIONS,
@@ -37,14 +38,15 @@ from hoodie.metadata.keys import (
     RECORD_INDEX,
     bloom_keys,
     group_number,
+    group_numbers,
     identifier_of,
     partition_of,
     stats_keys,
 )
 from hoodie.metadata.payload import FileSizes, decode_blooms, decode_files, decode_stats
 from hoodie.metadata.slices import Found, Layer, Written, all_keys, by_group, every, joined, layers_of, newest_of
-from hoodie.metadata.visible import as_seen, unknown_times, why_not
-from hoodie.model.files import FileGroup, FileSlice
+from hoodie.metadata.visible import as_seen, is_first, unknown_times, why_not
+from hoodie.model.files import BaseFile, FileGroup, FileSlice, LogFile
 from hoodie.model.instant import InstantTime
 from hoodie.model.names import HOODIE, METADATA_TABLE, PROPERTIES, join
 from hoodie.options.table import METADATA, TableConfig
@@ -89,12 +91,13 @@ class OpenedMetadata(NamedTuple):
 class MetadataTable:
     """For one snapshot; not shared between threads. Files that were opened stay open for further questions."""
 
-    def __init__(self, table: Storage, cache: Cache, available: frozenset[str]) -> None:
-        """`open` makes one."""
+    def __init__(self, table: Storage, cache: Cache, properties: Mapping[str, str]) -> None:
+        """`open` makes one. `properties`: of the table."""
         self._table = table
         self._storage = FolderStorage(table, METADATA_TABLE)
         self._cache = cache
-        self._available = available
+        self._properties = properties
+        self._available = finished_partitions(properties)
         self._listing = ListingOnce(StorageListing(self._storage))
         self._view: FileSystemView | None = None
         self._opened: OpenedMetadata | None = None
@@ -119,7 +122,7 @@ class MetadataTable:
 
         `undone`: instants that whoever opens it is about to take back, and that are on no timeline any more.
         """
-        table = cls(storage, cache, finished_partitions(config.raw))
+        table = cls(storage, cache, config.raw)
         table.reasons.update(dict.fromkeys(_names(config.raw.get(_INFLIGHT, "")), "it is still being made"))
         if table._available:
             try:
@@ -172,24 +175,25 @@ class MetadataTable:
 
         return self.answer(BLOOM_FILTERS, ask)
 
-    def locations(self, keys: pa.Array[Any]) -> pa.Table | None:
+    def locations(self, keys: pa.Array[Any], paths: pa.Array[Any] | None = None) -> pa.Table | None:
         """For each record key the partition_path and the file_id of its row, and when it was written first; null where it is not
-        in the table.
+        in the table. `paths`: the partitions where one by partitions looks for the rows.
 
         Raises:
             SchemaError: the keys are no texts, or some are null.
         """
 
-        return self.answer(RECORD_INDEX, lambda: locations_of(self._newest(RECORD_INDEX, keys), len(keys)))
+        def ask() -> pa.Table:
+            numbers = self._key_groups().numbers(keys, paths)
+            groups = by_group(self._storage, numbers, partial(self._group, RECORD_INDEX))
+            return locations_of(newest_of(groups, keys), len(keys))
+
+        return self.answer(RECORD_INDEX, ask)
 
     def record_index(self) -> RecordIndex | None:
         """The record index, for tasks that look keys up in it. No file of it was opened."""
 
-        def ask() -> RecordIndex:
-            pieces = tuple(self._pieces(RECORD_INDEX))
-            return RecordIndex(pieces, self.opened.seen.visible())
-
-        return self.answer(RECORD_INDEX, ask)
+        return self.answer(RECORD_INDEX, self._key_groups)
 
     def problem_of(self, partition: str) -> str | None:
         """Why a partition gives no answer; None where all its file groups open."""
@@ -294,20 +298,48 @@ class MetadataTable:
     def _pieces(self, partition: str) -> Sequence[FileSlice]:
         """The file slices of a partition, each at the place of its number."""
         if partition not in self._slices:
-            pieces = self._view.latest_slices([partition]) if self._view is not None else []
-            numbers = [group_number(piece.group.file_id, partition) for piece in pieces]
-            if not pieces or numbers != list(range(len(pieces))):
-                ids = ", ".join(piece.group.file_id for piece in pieces[:5])
-                of_partitions = "one by partitions is not supported, " if partition == RECORD_INDEX else ""
-                raise CorruptFileError(
-                    f"{of_partitions}its file groups are not numbered from 0: {ids or 'there are none'}"
-                )
+            found = [] if self._view is None else self._there(self._view, partition)
+            pieces = self._numbered(partition, found)
             # Whoever drops a metadata table changes the properties first. So what was listed until now is whole.
             if not self._is_named(partition):
                 self.is_gone = True
                 raise CorruptFileError("it was dropped")
             self._slices[partition] = pieces
         return self._slices[partition]
+
+    def _there(self, view: FileSystemView, partition: str) -> Sequence[FileSlice]:
+        """The newest file slices, without the file groups of an index of this name that was dropped, and built again with fewer."""
+        gone = [each for each in view.file_groups(partition) if not each.slices and each.missing]
+        commits = view.timeline.commits if gone else ()
+        begun = [
+            each for each in commits if is_first(each) and partition in self.opened.active.read_commit(each).write_stats
+        ]
+        since = max((each.position for each in begun), default=InstantTime(""))
+        older = {each.time for each in commits if each.position < since}
+        former = {each.id for each in gone if all(_times_of(file) <= older for file in each.missing)}
+        if not former:
+            return view.latest_slices([partition])
+        ids = [each.id for each in view.file_groups(partition) if each.id not in former]
+        return [piece for each in ids if (piece := view.slice_of(each)) is not None]
+
+    def _numbered(self, partition: str, pieces: Sequence[FileSlice]) -> Sequence[FileSlice]:
+        """File slices in the order of their numbers; raises CorruptFileError where one is missing."""
+        if partition == RECORD_INDEX:
+            found = in_order(pieces)
+            if found is not None:
+                return found
+            if not pieces and is_by_partition(self._table, self._properties):
+                return pieces
+        numbers = [group_number(piece.group.file_id, partition) for piece in pieces]
+        if not pieces or numbers != list(range(len(pieces))):
+            ids = ", ".join(piece.group.file_id for piece in pieces[:5])
+            raise CorruptFileError(f"its file groups are not numbered from 0: {ids or 'there are none'}")
+        return pieces
+
+    def _key_groups(self) -> RecordIndex:
+        pieces = tuple(self._pieces(RECORD_INDEX))
+        is_whole = bool(pieces) and group_number(pieces[0].group.file_id, RECORD_INDEX) is not None
+        return RecordIndex(pieces, self.opened.seen.visible(), None if is_whole else shares_of(pieces))
 
     def _is_named(self, partition: str) -> bool:
         """Whether the table has the partition now; False while its properties are changed."""
@@ -326,7 +358,8 @@ class MetadataTable:
 
     def _by_group(self, partition: str, keys: pa.Array[Any]) -> Sequence[tuple[Any, Sequence[Layer]]]:
         """Numbers of keys with the file group that holds them, which is open."""
-        return by_group(self._storage, keys, len(self._pieces(partition)), partial(self._group, partition))
+        numbers = group_numbers(keys, len(self._pieces(partition)))
+        return by_group(self._storage, numbers, partial(self._group, partition))
 
     def _newest(self, partition: str, keys: pa.Array[Any]) -> Sequence[Found]:
         """The newest records of these keys; `rows` counts among all of them."""
@@ -363,6 +396,11 @@ class MetadataTable:
             for stats in decode_stats(part.values, part.schema):
                 bounds.add(part.rows[stats.rows], stats.columns)
         return dict(zip(columns.names, bounds.tables(), strict=True))
+
+
+def _times_of(file: BaseFile | LogFile) -> set[InstantTime]:
+    """The instants that wrote it."""
+    return {file.instant} if isinstance(file, BaseFile) else {time for time, _ in file.committed_entries}
 
 
 def _folder(properties: Mapping[str, str], above: str, folder: Folder) -> str:

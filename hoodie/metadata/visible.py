@@ -119,6 +119,12 @@ def is_write(commit: Instant) -> bool:
     return commit.action is Action.DELTACOMMIT and not is_own
 
 
+def is_first(commit: Instant) -> bool:
+    """Whether it is the first state of a partition."""
+    is_own = commit.time.startswith(BEGINNING) or commit.time[_TIME_DIGITS:] >= f"{FIRST_SUFFIX:03d}"
+    return commit.action is Action.DELTACOMMIT and is_own
+
+
 def _table_time(commit: Instant) -> InstantTime:
     """The instant of the table after which the metadata table did work of its own."""
     return InstantTime("") if commit.time.startswith(BEGINNING) else InstantTime(commit.time[:_TIME_DIGITS])

@@ -18,6 +18,7 @@ from hoodie.errors import UnsupportedTableError
 from hoodie.format.log_block import encode_block
 from hoodie.format.log_content import encode_deletes
 from hoodie.format.plan_avro import encode_compaction_plan
+from hoodie.hfile.arrays import BINARY
 from hoodie.metadata.instants import COMPACTION, OwnInstants
 from hoodie.metadata.keys import FILES
 from hoodie.metadata.partition import KeptPartition, ListingNeededError, Scope, Shard, naming
@@ -27,7 +28,7 @@ from hoodie.metadata.table import MetadataTable, OpenedMetadata
 from hoodie.metadata.visible import is_write
 from hoodie.model.change import Change
 from hoodie.model.enums import Action, BlockKind, HeaderKey, State, WriteOperation
-from hoodie.model.files import FileGroup, FileSlice
+from hoodie.model.files import FileGroup, FileGroupId, FileSlice
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import (
     BaseFileName,
@@ -273,9 +274,14 @@ class MetadataWriter:
         active, storage, schema = self.opened.active, self.opened.storage, self.scope.schema
         # Nothing depends on these two after a loss of power: they are durable with the completed file, at the latest.
         requested, inflight, completed = (Instant(time, Action.DELTACOMMIT, state) for state in State)
+        begun = [each for each in logs if each.shard.begins]
+        logs = [each for each in logs if len(each.shard.keys) or len(each.shard.removed)]
         planned = CommitMetadata(WriteOperation.UPSERT, _by_partition(_stat(each, 0) for each in logs))
         active.create(requested, durable=False)
         active.create(inflight, active.encode_commit(inflight, planned), durable=False)
+        for each in begun:  # Apache Hudi finds a file group without records by this log
+            empty = delete_block(each.partition, time, pa.array([], BINARY))
+            storage.create_new(join(each.partition, _named(each.piece, each.version - 1)), empty)
 
         def write(log: _Log) -> WriteStat:
             data = _blocks(log, time, schema)
@@ -292,12 +298,14 @@ class MetadataWriter:
             with naming(each):
                 shards = list(each.changed(self.scope, self.table, change))
             for shard in shards:
-                piece = self.pieces[each.name][shard.number]
+                if shard.begins:
+                    piece = FileSlice(FileGroupId(each.name, shard.begins), time, None, ())
+                else:
+                    piece = self.pieces[each.name][shard.number]
                 if self._own_logs:
                     piece = FileSlice(piece.group, time, None, ())
-                version = self._next_version(each.name, piece)
-                name = format_log_file(LogFileName(piece.group.file_id, piece.base_instant, version, TOKEN))
-                yield _Log(each.name, piece, version, name, shard)
+                version = self._next_version(each.name, piece) + bool(shard.begins)
+                yield _Log(each.name, piece, version, _named(piece, version), shard)
 
     def _next_version(self, partition: str, piece: FileSlice) -> int:
         """Greater than that of any log of the slice: also of those that a dead writer left, which no view shows."""
@@ -308,6 +316,10 @@ class MetadataWriter:
             if each is not None and (each.file_id, each.base_instant) == (piece.group.file_id, piece.base_instant)
         )
         return max(mine, default=0) + 1
+
+
+def _named(piece: FileSlice, version: int) -> str:
+    return format_log_file(LogFileName(piece.group.file_id, piece.base_instant, version, TOKEN))
 
 
 def _is_written(piece: FileSlice) -> bool:

@@ -22,10 +22,11 @@ INDEX_TYPE = key(
 """How keys are found in files. SIMPLE and INMEMORY are served by the same look-up as BLOOM (with Apache Hudi's INMEMORY a new
 process knows nothing of what others wrote). GLOBAL_BLOOM and GLOBAL_SIMPLE look in all partitions: a key is unique in the whole
 table, and an upsert moves its row to another partition. RECORD_INDEX (or GLOBAL_RECORD_LEVEL_INDEX) does so by the record index of
-the metadata table, which `hoodie.metadata.record.index.enable` has made; where it is not there, keys are sought in the files. HBASE
-has the keys in HBase, by the options and in the layout of Apache Hudi 0.x (docs/INDEXES.md). BUCKET is a layout: the hash of a key
-names its file group. BUCKET and those of the whole table are chosen when the table is created (or written first), and later writes
-need no option. For a table that Apache Hudi made, each write says it."""
+the metadata table, which `hoodie.metadata.record.index.enable` has made, and RECORD_LEVEL_INDEX, by which a key is unique in its
+partition, by one by partitions, which `hoodie.metadata.record.level.index.enable` has made in tables of version 8 and 9. Where
+that is not there, keys are sought in the files. HBASE has the keys in HBase, by the options and in the layout of Apache Hudi 0.x
+(docs/INDEXES.md). BUCKET is a layout: the hash of a key names its file group. BUCKET and those of the whole table are chosen when
+the table is created (or written first), and later writes need no option. For a table that Apache Hudi made, each write says it."""
 BUCKET_ENGINE = key("hoodie.index.bucket.engine", one_of(BucketEngine), "SIMPLE")
 """With index type BUCKET: SIMPLE has a number of buckets that stays, the same in every partition unless
 `hoodie.bucket.index.partition.expressions` says others. CONSISTENT_HASHING begins with that number, and clusterings split and

@@ -49,11 +49,8 @@ class NotDone:
 
 NOT_DONE: tuple[NotDone, ...] = (
     NotDone(
-        "the metadata table has no expression indexes and no record index by partitions; those that are there are dropped",
-        (
-            *("hoodie.metadata.index.async", "hoodie.metadata.index.expression.enable"),
-            "hoodie.metadata.record.level.index.enable",
-        ),
+        "the metadata table has no expression indexes; those that are there are dropped",
+        ("hoodie.metadata.index.async", "hoodie.metadata.index.expression.enable"),
     ),
     NotDone(
         "the column of a secondary index is that of hoodie.metadata.index.secondary.column",

@@ -26,7 +26,14 @@ from hoodie.options.option import Key, keys_of
 from hoodie.options.read import MERGE_SCHEMA, ReadOptions, StreamReadOptions
 from hoodie.options.streams import StreamRetries, StreamSettings
 from hoodie.options.table_options import TableOptions
-from hoodie.options.view import EmbeddedOptions, RecordIndexOptions, RemoteOptions, SecondaryIndexOptions, ViewOptions
+from hoodie.options.view import (
+    EmbeddedOptions,
+    PartitionedIndexOptions,
+    RecordIndexOptions,
+    RemoteOptions,
+    SecondaryIndexOptions,
+    ViewOptions,
+)
 from hoodie.options.write import WriteOptions
 
 PREFIXES = ("hoodie.", "_hoodie.", "_.hoodie.")
@@ -43,7 +50,14 @@ _TOPICS: Mapping[str, tuple[type, ...]] = {
     "Who checks commits, and who is told of them": (ValidatorOptions, CallbackOptions, MetricsOptions),
     "Registration in a catalog": (HiveSyncOptions, GlueOptions, BigQueryOptions),
     "Streams that are written": (StreamSettings, StreamRetries),
-    "File system view": (ViewOptions, RecordIndexOptions, SecondaryIndexOptions, RemoteOptions, EmbeddedOptions),
+    "File system view": (
+        ViewOptions,
+        RecordIndexOptions,
+        PartitionedIndexOptions,
+        SecondaryIndexOptions,
+        RemoteOptions,
+        EmbeddedOptions,
+    ),
     "Reading": (ReadOptions, StreamReadOptions),
 }
 
@@ -62,7 +76,9 @@ def _groups() -> dict[str, tuple[Key[object], ...]]:
 VALUES = tuple(each for topics in _TOPICS.values() for each in topics)
 GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(_groups())
 VIEW_KEYS = tuple(
-    name for each in (ViewOptions, RecordIndexOptions, SecondaryIndexOptions, RemoteOptions) for name in keys_of(each)
+    name
+    for each in (ViewOptions, RecordIndexOptions, PartitionedIndexOptions, SecondaryIndexOptions, RemoteOptions)
+    for name in keys_of(each)
 )
 READ_KEYS: tuple[Key[object], ...] = (*GROUPS["Reading"], *VIEW_KEYS)
 WRITE_KEYS: tuple[Key[object], ...] = (

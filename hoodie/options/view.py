@@ -89,6 +89,27 @@ class RecordIndexOptions:
     """Bytes that a file group is made for."""
 
 
+_LEVEL = "hoodie.metadata.record.level.index."
+_PARTITIONED = "hoodie.metadata.partitioned.record.index."
+
+
+@dataclass(frozen=True)
+class PartitionedIndexOptions:
+    """A record index by partitions, for keys that are unique in their partition. Tables of version 8 and 9 have it."""
+
+    is_on: bool = option(f"{_LEVEL}enable", boolean(), False)
+    """true: a write builds a record index by partitions where there is no record index. One that is there stays as it is: drop it
+    first."""
+    least_groups: int = option(
+        f"{_LEVEL}min.filegroup.count", whole(1), 1, also=(f"{_PARTITIONED}min.filegroup.count",)
+    )
+    """The fewest file groups that a partition gets in it, and what a partition gets that comes later."""
+    most_groups: int = option(
+        f"{_LEVEL}max.filegroup.count", whole(1), 10, also=(f"{_PARTITIONED}max.filegroup.count",)
+    )
+    """The most."""
+
+
 @dataclass(frozen=True)
 class SecondaryIndexOptions:
     """Secondary indexes of the metadata table: from the values of a column to record keys. Tables of version 8 and 9 have them."""
@@ -126,6 +147,7 @@ class ViewOptions:
     keeps its files and indexes up. true: a write builds one where there is none, from a listing of all folders. false: a query lists
     the folders, and a write drops it. It is an option of the open table, not of one write."""
     record_index: RecordIndexOptions = group(RecordIndexOptions)
+    partitioned_index: PartitionedIndexOptions = group(PartitionedIndexOptions)
     secondary_index: SecondaryIndexOptions = group(SecondaryIndexOptions)
     column_stats: bool | None = option("hoodie.metadata.index.column.stats.enable", boolean(), None)
     """Of a metadata table the partition of bounds of columns. true: a write builds it where it is not there, from the footers of all

@@ -113,15 +113,16 @@ def groups_with(
     """Those of these file groups that have rows of the keys, by a record index; None where it cannot say so. `stored`: each key has
     one.
 
-    It has one place for each key. So it is asked where a key has no other: in tables that remember an index of the whole table, and in
-    those without partitions.
+    One of the whole table has one place for each key. So it is asked where a key has no other: in tables that remember an index of the
+    whole table, and in those without partitions. One by partitions has one in each of them.
     """
-    if context.catalogue is None or not _has_one_place(context.config):
-        return None
-    found = context.catalogue.groups_of(snapshot.timeline, keys, stored=stored)
-    if found is None:
+    if context.catalogue is None:
         return None
     there, listed = set(groups), {group.partition_path for group in groups}
+    is_unique = _has_one_place(context.config)
+    found = context.catalogue.groups_of(snapshot.timeline, keys, listed, is_unique=is_unique, stored=stored)
+    if found is None:
+        return None
     # A place that is none any more says that the index is wrong. Partitions that do not fit the filter were not listed.
     return found if all(each in there or each.partition_path not in listed for each in found) else None
 

@@ -146,7 +146,7 @@ class _Check:
         count, missing, problems = 0, 0, []
         for part in _parts(slices):
             for each, keys in zip(part, keys_of_slices(self.context, self.snapshot, part), strict=True):
-                places = table.locations(keys)
+                places = table.locations(keys, pa.repeat(each.group.partition_path, len(keys)))
                 if places is None:
                     return IndexCheck(self.name, count, problems=(table.reasons[self.name],))
                 count += len(keys)

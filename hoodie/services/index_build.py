@@ -26,9 +26,11 @@ from hoodie.errors import (
     UnsupportedTableError,
 )
 from hoodie.format.index_plans import IndexPlan, decode_index_plan, encode_index_metadata, encode_index_plan
+from hoodie.metadata.data_groups import is_by_partition
 from hoodie.metadata.initial import build_files, build_partition
 from hoodie.metadata.kept import KEPT, dependents, partition_of, secondary_of
-from hoodie.metadata.keys import FILES, SECONDARY_INDEX
+from hoodie.metadata.keys import FILES, RECORD_INDEX, SECONDARY_INDEX
+from hoodie.metadata.keys_partition import KeysPartition
 from hoodie.metadata.partition import KeptPartition
 from hoodie.metadata.secondary_index import value_index
 from hoodie.metadata.table import MetadataTable, finished_partitions
@@ -162,12 +164,22 @@ def partition_named(context: TableContext, name: str) -> KeptPartition:
         raise OptionError(f"there is no index {name!r}; choose from {', '.join(names)}")
     if name.startswith(SECONDARY_INDEX):
         found = secondary_of(name, options.secondary_index.column or _column_of(context, name))
+    if name == RECORD_INDEX:
+        found = KeysPartition(by_partition=_is_by_partition(context))
     if options.metadata is False or found.is_wanted(options) is False:
         raise OptionError(
             f"index {name!r} was not built: the options of this table object say that it is dropped (hoodie.metadata.*); "
             "leave them out"
         )
     return found
+
+
+def _is_by_partition(context: TableContext) -> bool:
+    """Of a record index that is there, and to be built anew."""
+    try:
+        return is_by_partition(context.storage, look_at_metadata_table(context.storage).properties)
+    except CorruptFileError:
+        return False
 
 
 def _column_of(context: TableContext, name: str) -> str:

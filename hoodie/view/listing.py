@@ -112,8 +112,18 @@ class Catalogue(Protocol):
         """Column -> its bounds in each of these base files; None where they are not known."""
         ...
 
-    def groups_of(self, timeline: Timeline, keys: pa.Array, *, stored: bool = False) -> Collection[FileGroupId] | None:
-        """The file groups that have rows of these record keys; None where it has no answer. `stored`: each key has one."""
+    def groups_of(
+        self,
+        timeline: Timeline,
+        keys: pa.Array,
+        paths: Collection[str],
+        *,
+        is_unique: bool,
+        stored: bool = False,
+    ) -> Collection[FileGroupId] | None:
+        """The file groups that have rows of these record keys in these partitions, and perhaps in others; None where it has no answer.
+        `is_unique`: a key has one row at most in the whole table. `stored`: each key has one.
+        """
         ...
 
     def keys_with(self, timeline: Timeline, column: str, values: pa.Array, most: int) -> pa.Array | None:

@@ -1,8 +1,8 @@
 """Placement by the record index of the metadata table: where a key is stored is looked up, and no file of the table is looked into.
 
-As with the other indexes of the whole table a key is unique in all partitions. Where the record index does not cover the table
-(it is missing, being made, behind, or damaged) the write looks into the files, as with GLOBAL_SIMPLE, and the log says so once. These
-are the indexes RECORD_INDEX and GLOBAL_RECORD_LEVEL_INDEX of Apache Hudi.
+By RECORD_INDEX, or GLOBAL_RECORD_LEVEL_INDEX, a key is unique in all partitions, as with the other indexes of the whole table; by
+RECORD_LEVEL_INDEX in its partition. Where the record index does not cover the table (it is missing, being made, behind, damaged, or of
+the other kind) the write looks into the files, as with GLOBAL_SIMPLE or SIMPLE, and the log says so once.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import ClassVar
 
 from hoodie.errors import HoodieError
 from hoodie.index.record_places import RECORD_INDEX, FoundPlaces, plan_places, run_places
 from hoodie.metadata import keys
+from hoodie.metadata.data_groups import Shares
 from hoodie.metadata.key_places import RecordIndex
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.files import FileGroupId, FileSlice
@@ -23,7 +25,7 @@ from hoodie.storage.cache import Kind
 from hoodie.view.context import Snapshot, TableContext, load_config
 from hoodie.write.batch import Batch
 from hoodie.write.by_global_key import ByGlobalKey
-from hoodie.write.by_key import FoundKeys
+from hoodie.write.by_key import ByKey, FoundKeys
 
 log = logging.getLogger("hoodie")
 
@@ -31,10 +33,8 @@ _SAID: Kind[bool] = Kind("record indexes that were found wanting")
 _BYTES = 64
 
 
-class ByRecordIndex(ByGlobalKey):
-    @staticmethod
-    def moves(index: IndexOptions) -> bool:
-        return index.record_moves_rows
+class _LooksUp(ByKey):
+    by_partition: ClassVar[bool]
 
     def looked_up(
         self,
@@ -46,8 +46,10 @@ class ByRecordIndex(ByGlobalKey):
         pieces: Mapping[str, Sequence[ChunkPiece]] | Sequence[ChunkPiece],
         slices: Sequence[FileSlice],
     ) -> list[LookupResult]:
-        index, problem = _opened(context, snapshot)
-        if index is not None:
+        index, problem = _opened(context, snapshot, by_partition=self.by_partition)
+        if index is not None and index.shares is not None:
+            problem = _lacks(index.shares, slices)
+        if index is not None and problem is None:
             tasks = plan_places(batch.chunks, index, stage_to=batch.folder)
             found = batch.engine.run(partial(run_places, context.storage, context.cache), tasks, label=label)
             lookups, problem = _results(found, slices)
@@ -61,7 +63,25 @@ class ByRecordIndex(ByGlobalKey):
         return super().looked_up(context, batch, snapshot, label, known, pieces, slices)
 
 
-def _opened(context: TableContext, snapshot: Snapshot) -> tuple[RecordIndex | None, str | None]:
+class ByRecordIndex(_LooksUp, ByGlobalKey):
+    by_partition: ClassVar = False
+
+    @staticmethod
+    def moves(index: IndexOptions) -> bool:
+        return index.record_moves_rows
+
+
+class ByPartitionedIndex(_LooksUp):
+    by_partition: ClassVar = True
+
+
+def _lacks(shares: Shares, slices: Sequence[FileSlice]) -> str | None:
+    """What is wrong with an index by partitions, one of which it does not have."""
+    paths = {each.group.partition_path for each in slices} - shares.keys()
+    return f"it does not have partition {min(paths)!r}" if paths else None
+
+
+def _opened(context: TableContext, snapshot: Snapshot, *, by_partition: bool) -> tuple[RecordIndex | None, str | None]:
     """The record index for a snapshot, or why it cannot be used; neither where this write is about to make one."""
     options = context.view_options
     if options.metadata is False:
@@ -72,10 +92,13 @@ def _opened(context: TableContext, snapshot: Snapshot) -> tuple[RecordIndex | No
         return None, str(exc)
     table = MetadataTable.open(context.storage, config, snapshot.timeline, context.cache)
     index = table.record_index()
-    if index is not None:
+    if index is not None and (index.shares is not None) is by_partition:
         return index, None
+    if index is not None:
+        return None, "it is one of the whole table" if by_partition else "it is one by partitions"
     is_missing = keys.RECORD_INDEX not in config.metadata_partitions
-    return None, None if is_missing and options.record_index.is_on else table.reasons[keys.RECORD_INDEX]
+    is_wanted = options.partitioned_index.is_on or options.record_index.is_on
+    return None, None if is_missing and is_wanted else table.reasons[keys.RECORD_INDEX]
 
 
 def _results(found: Sequence[FoundPlaces], slices: Sequence[FileSlice]) -> tuple[list[LookupResult], str | None]:

@@ -24,7 +24,7 @@ from hoodie.write.by_bucket import ByBucket
 from hoodie.write.by_global_key import ByGlobalBloom, ByGlobalSimple
 from hoodie.write.by_key import ByKey
 from hoodie.write.by_outside import ByHBase, ByOwnIndex
-from hoodie.write.by_record_index import ByRecordIndex
+from hoodie.write.by_record_index import ByPartitionedIndex, ByRecordIndex
 from hoodie.write.by_ring import ByRing
 from hoodie.write.operation_rules import OperationRules, Step
 from hoodie.write.plan import Target, WritePlan
@@ -122,7 +122,7 @@ PLACEMENTS: Mapping[IndexType, type[Placement]] = {
     IndexType.CUSTOM: ByOwnIndex,
     IndexType.RECORD_INDEX: ByRecordIndex,
     IndexType.GLOBAL_RECORD_LEVEL_INDEX: ByRecordIndex,
-    IndexType.RECORD_LEVEL_INDEX: ByKey,
+    IndexType.RECORD_LEVEL_INDEX: ByPartitionedIndex,
 }
 
 

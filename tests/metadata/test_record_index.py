@@ -10,7 +10,7 @@ from hoodie.hfile.reader import HFileReader
 from hoodie.hfile.source import BufferSource
 from hoodie.metadata.keys import group_numbers
 from hoodie.metadata.payload import decode_locations
-from hoodie.metadata.record_index import KeyChanges, Placed, group_count, key_shards
+from hoodie.metadata.record_index import Gone, KeyChanges, Placed, group_count, key_shards
 from hoodie.metadata.records import encode_hfile
 from tests.metadata_tables import SCHEMA
 
@@ -54,7 +54,9 @@ def test_records_say_the_place_of_a_key(file_id, path):
 
 
 def test_a_key_that_moves_is_placed_and_not_removed():
-    changes = KeyChanges([Placed("b", IDS[0], T1, texts("x", "y"))], [texts("x", "z", "z"), texts("z")])
+    changes = KeyChanges(
+        [Placed("b", IDS[0], T1, texts("x", "y"))], [Gone("a", texts("x", "z", "z")), Gone("b", texts("z"))]
+    )
     placed, gone = found(changes)
     assert placed.keys() == {"x", "y"}
     assert gone == ["z"]
@@ -67,7 +69,7 @@ def test_of_two_places_of_a_key_the_last_counts():
 
 
 def test_nothing_makes_no_shard():
-    assert list(key_shards(KeyChanges([Placed("a", IDS[0], T1, texts())], [texts()]), 3, SCHEMA, None)) == []
+    assert list(key_shards(KeyChanges([Placed("a", IDS[0], T1, texts())], [Gone("a", texts())]), 3, SCHEMA, None)) == []
 
 
 @pytest.mark.parametrize(

@@ -287,3 +287,20 @@ def test_a_plan_is_read_as_it_was_written_and_damage_is_an_error(cut):
     assert decode_index_plan(data, path="p") == plan
     with pytest.raises(CorruptFileError, match=r"^p: no readable HoodieIndexPlan"):
         decode_index_plan(data[:cut], path="p")
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_one_that_is_built_again_may_have_fewer_file_groups(version):
+    """Commits of the metadata table name files of the former one."""
+    storage, clock = new("COPY_ON_WRITE", version)
+    table = another(storage, clock)
+    for groups in ("6", "2"):
+        table.build_index(RECORD_INDEX, {"hoodie.metadata.record.index.min.filegroup.count": groups})
+        another(storage, clock).upsert(rows(3, int(groups)))
+        assert another(storage).index(RECORD_INDEX).check()
+        table.drop_index(RECORD_INDEX)
+    table.build_index(RECORD_INDEX, {"hoodie.metadata.record.index.min.filegroup.count": "3"})
+    lost = [each for each in storage.list(f"{METADATA_TABLE}/{RECORD_INDEX}") if "-0002-0_" in each.name]
+    for each in lost:
+        storage.delete(each.path)
+    assert not another(storage).index(RECORD_INDEX).check()
