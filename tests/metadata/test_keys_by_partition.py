@@ -6,6 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+import hoodie
 from hoodie.errors import UnsupportedTableError
 from hoodie.metadata.data_groups import file_id_in, is_by_partition, numbers_by_partition, shares_of
 from hoodie.model.files import FileGroupId, FileSlice
@@ -83,15 +84,22 @@ def test_each_action_is_in_it(kind, ordering):
     assert table.index("record_index").check()
 
 
-def test_a_partition_that_a_rollback_leaves_behind_has_file_groups_again(kind):
+def test_a_rollback_that_dies_leaves_no_partition_without_file_groups(kind):
     storage, table = made(kind)
     table.upsert(some([1], part="new"))
-    table.rollback(table.timeline.commits[-1].time)
-    check(storage)
-    table.upsert(some([1, 2], part="new"))
-    check(storage)
-    there = opened_metadata(storage)
-    assert set(there.partitions()) <= there.record_index().shares.keys()
+    last, begin, faulty = table.timeline.commits[-1].time, storage.snapshot(), FaultStorage(storage)
+    opened(faulty, storage.clock, INDEX, cache=Cache()).rollback(last)
+    for fault in crash_points([call for call in faulty.trace if "rollback" in call.path or str(last) in call.path]):
+        storage.restore(begin)
+        faulty.revive([fault])
+        with pytest.raises(InjectedFault):
+            opened(faulty, storage.clock, INDEX, cache=Cache()).rollback(last)
+        faulty.revive()
+        storage.clock.now_s += 1
+        opened(storage, storage.clock, INDEX, cache=Cache()).upsert(some([2], part="new", ts=9))
+        check(storage)
+        there = opened_metadata(storage)
+        assert set(there.partitions()) <= there.record_index().shares.keys()
 
 
 def test_a_restore_builds_it_anew_as_one_by_partitions(kind):
@@ -155,6 +163,15 @@ def test_an_index_of_the_other_kind_is_not_asked(kind, index, built, caplog):
     assert [each for each in caplog.records if "it is one" in each.getMessage()]
     check_index(storage)
     assert len(table.scan().to_arrow()) == 4
+
+
+def test_where_it_lacks_a_partition_the_files_are_looked_into(kind, monkeypatch, caplog):
+    storage, table = made(kind)
+    monkeypatch.setattr(hoodie.metadata.table, "shares_of", lambda pieces: {"a": shares_of(pieces)["a"]})
+    assert "record index" not in table.upsert(some([1], part="b/c", ts=3)).index
+    assert [each for each in caplog.records if "it does not have partition 'b/c'" in each.getMessage()]
+    reader = opened(storage, cache=Cache())
+    assert len(reader.lookup(["k1", "k2"]).to_arrow()) == 4
 
 
 def test_a_key_that_stands_twice_in_a_partition_ends_it(kind, caplog):
