@@ -18,7 +18,7 @@ from hoodie.errors import SchemaError, UnsupportedTableError
 from hoodie.format.timestamp_labels import is_mislabelled
 from hoodie.format.variant_json import variant_json
 from hoodie.format.variant_values import variants_of_values
-from hoodie.format.variants import STORED_VARIANT, TYPED_VALUE, is_raw, is_variant, variants_of
+from hoodie.format.variants import METADATA, TYPED_VALUE, VALUE, is_raw, is_variant, variants_of
 from hoodie.format.vectors import is_vector, vectors_from, width_of_vector
 from hoodie.keygen.text import text_of
 from hoodie.model.arrow_bytes import array_pieces
@@ -77,9 +77,10 @@ def as_type(column: Any, kind: Any, leaf: Leaf | None = None) -> Any:
         return _vectors(column, kind)
     if is_variant(kind):
         return column if column.type == kind else _variants(column)
-    if kind == STORED_VARIANT and is_variant(column.type):
-        parts = [pc.fill_null(part, b"").cast(pa.binary()) for part in column.flatten()]
-        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pc.is_null(column))
+    if is_variant(column.type) and is_raw(kind):  # whose parts may be said to be not null
+        parts = {METADATA: column.field(METADATA), VALUE: column.field(VALUE)}
+        filled = [pc.fill_null(parts[field.name], b"").cast(field.type) for field in kind]
+        return pa.StructArray.from_arrays(filled, fields=list(kind), mask=pc.is_null(column))
     if is_variant(column.type) and not types.is_struct(kind):
         return variant_json(column).cast(kind)
     if types.is_struct(kind) and types.is_struct(column.type):

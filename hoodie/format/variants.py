@@ -44,14 +44,18 @@ def is_raw(kind: Any) -> bool:
     return len(parts) == 2 and all(each in _BYTES for each in parts.values()) and kinds.keys() <= {TYPED_VALUE}
 
 
+def _is_one(kind: pa.DataType) -> bool:
+    return is_variant(kind) or isinstance(kind, pa.JsonType)
+
+
 def has_variant(kind: Any) -> bool:
-    """Whether the type is a variant, or has one in it."""
-    return is_variant(kind) or any(has_variant(kind.field(i).type) for i in range(kind.num_fields))
+    """Whether the type is a variant, or has one in it; as a table holds it, or as it is shown."""
+    return _is_one(kind) or any(has_variant(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def replaced(kind: Any, other: pa.DataType) -> Any:
     """The type with another one in place of variants, at any depth; the very same where it has none."""
-    if is_variant(kind):
+    if _is_one(kind):
         return other
     if not has_variant(kind):
         return kind

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 
 from hoodie.filegroup.run import run_read
 from hoodie.format.parquet_footer import has_floats
+from hoodie.format.variants import has_variant
 from hoodie.format.vectors import is_vector
 from hoodie.model.instant import InstantRange
 from hoodie.model.meta_fields import COMMIT_TIME
@@ -113,6 +114,8 @@ def _shares(spark: SparkSession, context: TableContext, plan: ReadPlan, where: W
         return "the table's schema has a history, by which columns of older files are found"
     if any(is_vector(field.type) for field in plan.context.schema):
         return "it has vectors, which are bytes in its files"
+    if any(has_variant(field.type) for field in plan.context.schema):
+        return "it has variants, which Spark's scan of files takes for structs"
     if context.config.drops_partition_columns:
         return "its files leave the partition columns out"
     root = sparks_root(spark, context.storage)

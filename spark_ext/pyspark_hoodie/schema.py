@@ -7,10 +7,12 @@ from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
+import pyspark.sql.types
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, NullType, StringType, StructField, StructType
 
 from hoodie.errors import SchemaError
+from hoodie.format.variants import VARIANT, schema_with
 from hoodie.format.vectors import as_lists
 from hoodie.model.nested import nullable_within
 
@@ -26,6 +28,34 @@ def arrow_schema(spark: StructType) -> pa.Schema:
     return to_arrow_schema(spark, **_zone_argument()).remove_metadata()
 
 
+HAS_VARIANTS = hasattr(pyspark.sql.types, "VariantType")
+"""Before Spark 4 variants are texts of JSON."""
+_VARIANT_OF_SPARK = pa.struct(
+    [pa.field("value", pa.binary(), False), pa.field("metadata", pa.binary(), False, metadata={"variant": "true"})]
+)
+
+
+def declared_schema(spark: StructType) -> pa.Schema:
+    """The columns that a table gets for this Spark schema."""
+    found = arrow_schema(spark)
+    return pa.schema([field.with_type(_with_variants(field.type)) for field in found])
+
+
+def _with_variants(kind: Any) -> Any:
+    """The type with a table's variants in place of Spark's, at any depth."""
+    types = pa.types
+    if types.is_struct(kind):
+        if any((field.metadata or {}).get(b"variant") == b"true" for field in kind):
+            return VARIANT
+        return pa.struct([field.with_type(_with_variants(field.type)) for field in kind])
+    if types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_with_variants(kind.value_type)))
+    if types.is_map(kind):
+        make_map: Any = pa.map_  # the stubs do not know that fields may stand for keys and values
+        return make_map(kind.key_field, kind.item_field.with_type(_with_variants(kind.item_type)))
+    return kind
+
+
 def given_schema(spark: StructType) -> pa.Schema:
     """The schema of rows that are to be written, nullable inside of columns: `if(c, null, named_struct(…))` is no rare thing.
 
@@ -37,7 +67,7 @@ def given_schema(spark: StructType) -> pa.Schema:
     for field in spark.fields:
         _require_storable(field.dataType, field.name)
     columns = [StructField(field.name, _nullable(field.dataType), field.nullable) for field in spark.fields]
-    return nullable_within(arrow_schema(StructType(columns)))
+    return nullable_within(declared_schema(StructType(columns)))
 
 
 def _require_storable(kind: DataType, path: str) -> None:
@@ -59,7 +89,6 @@ def _require_storable(kind: DataType, path: str) -> None:
 
 _INTERVAL = "cast it to string, or to a number of months, days or seconds"
 _REFUSED = {
-    "variant": "make it text by to_json, or a struct by variant_get",
     "geometry": "make it binary by st_asbinary",
     "geography": "make it binary by st_asbinary",
     "interval": _INTERVAL,
@@ -83,7 +112,8 @@ _WIDER = {
 
 def spark_schema(arrow: pa.Schema) -> StructType:
     """The Spark schema of a read: every column nullable, as Spark has it for files."""
-    found = _nullable(from_arrow_schema(as_lists(arrow).remove_metadata(), prefer_timestamp_ntz=True))
+    known = schema_with(as_lists(arrow), _VARIANT_OF_SPARK if HAS_VARIANTS else pa.string())
+    found = _nullable(from_arrow_schema(known.remove_metadata(), prefer_timestamp_ntz=True))
     return StructType(found.fields)  # type: ignore[attr-defined]
 
 

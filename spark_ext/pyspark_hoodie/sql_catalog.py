@@ -30,7 +30,7 @@ from pyspark_hoodie.callbacks import Callback
 from pyspark_hoodie.frame_marks import is_classic
 from pyspark_hoodie.java_code import are_loaded, load_classes, load_source
 from pyspark_hoodie.reach import reached, session_options
-from pyspark_hoodie.schema import arrow_schema
+from pyspark_hoodie.schema import declared_schema
 from pyspark_hoodie.sql_create import FIXED, new_table
 from pyspark_hoodie.sql_entries import HUDI, entry_of
 from pyspark_hoodie.sql_functions import FUNCTIONS
@@ -352,5 +352,5 @@ def _place(position: Any) -> dict[str, Any]:
 
 def _arrow_type(kind: Any) -> pa.DataType:
     field = {"name": "c", "type": json.loads(kind.json()), "nullable": True, "metadata": {}}
-    made: pa.DataType = arrow_schema(StructType.fromJson({"type": "struct", "fields": [field]})).field(0).type
+    made: pa.DataType = declared_schema(StructType.fromJson({"type": "struct", "fields": [field]})).field(0).type
     return made

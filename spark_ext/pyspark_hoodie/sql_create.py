@@ -19,6 +19,7 @@ import pyarrow as pa
 from pyspark.sql.types import StructField, StructType
 
 from hoodie.errors import OptionError, SchemaError, TableExistsError
+from hoodie.format.variants import VARIANT, schema_with
 from hoodie.options.defaults_file import load_defaults
 from hoodie.options.fits import check_against
 from hoodie.options.option import key_of
@@ -32,7 +33,7 @@ from hoodie.write.create import create_at
 from hoodie.write.schema import storable
 from pyspark_hoodie import dataframe
 from pyspark_hoodie.reach import reached, session_options
-from pyspark_hoodie.schema import arrow_schema
+from pyspark_hoodie.schema import declared_schema
 from pyspark_hoodie.sql_table import CatalogTable
 
 _SHORT = {
@@ -155,7 +156,7 @@ def new_table(
         options = {_HIVE_STYLE: "true", key_of(TableOptions, "partition_fields").name: ",".join(by), **options}
     settings = parse_write_options({_NAME: name, **options}, defaults=load_defaults())
     made = settings.to_create()
-    schema = arrow_schema(declared)
+    schema = declared_schema(declared)
 
     old = str(replaced["path"]) if replaced and "path" in replaced else None
     stays_managed = replaced is not None and old is not None and bool(replaced["managed"])
@@ -214,7 +215,7 @@ def _is_same(table: HoodieTable | None, made: TableOptions, schema: pa.Schema) -
     if table is None or table.schema is None:
         return False
     config = parse_table_config(table_properties(made), uri=table.uri)
-    names = [(field.name, field.type) for field in table.schema]
+    names = [(field.name, field.type) for field in schema_with(table.schema, VARIANT)]
     return _comparable(config) == _comparable(table.config) and names == [(f.name, f.type) for f in storable(schema)]
 
 

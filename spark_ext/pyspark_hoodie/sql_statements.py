@@ -16,7 +16,7 @@ from hoodie.errors import OptionError
 from hoodie.model.index_results import IndexState
 from pyspark_hoodie import sql_call, sql_catalog, sql_create
 from pyspark_hoodie.arrow_frame import arrow_frame
-from pyspark_hoodie.schema import arrow_schema
+from pyspark_hoodie.schema import declared_schema
 from pyspark_hoodie.sql_words import Token, Words, quoted_name
 from pyspark_hoodie.table import HoodieTable
 
@@ -244,7 +244,7 @@ def _add_columns(table: HoodieTable, fields: list[StructField]) -> None:
     there = {name.lower() for name in (stored.names if stored is not None else [])}
     for field in fields:
         if field.name.lower() not in there and not field.name.startswith("_hoodie_"):
-            table.alter.add_column(field.name, arrow_schema(StructType([field])).field(0).type)
+            table.alter.add_column(field.name, declared_schema(StructType([field])).field(0).type)
 
 
 def _spelled_out(words: Words, start: int, common: list[str], alias: str) -> str:
