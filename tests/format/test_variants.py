@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hoodie.errors import CorruptFileError
+from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.conform import as_type
 from hoodie.format.variant_json import variant_json
 from hoodie.format.variant_values import encoded, variants_of_values
@@ -144,6 +144,13 @@ def test_values_that_share_their_bytes_do_not_multiply():
         value = b"\x0f" + bytes([100]) + (0).to_bytes(4, "little") * 101 + value
     with pytest.raises(CorruptFileError, match="more values than it has bytes"):
         json_of(("010000", value.hex()))
+
+
+def test_shredded_variants_are_refused():
+    shredded = pa.struct([*RAW, pa.field("typed_value", pa.int64())])
+    column = pa.array([{"metadata": b"\1\0\0", "value": None, "typed_value": 3}], shredded)
+    with pytest.raises(UnsupportedTableError, match="a VARIANT is shredded"):
+        as_type(column, VARIANT)
 
 
 def test_types():
