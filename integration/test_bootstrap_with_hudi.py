@@ -107,3 +107,28 @@ def compare(hudi: HudiPeer, path: Path) -> None:
         for begin in (commit.time for commit in table.timeline.commits):
             pulled = table.changes(since=begin, meta_columns=True).to_arrow()
             assert rows_of(pulled) == hudi.read(path, "incremental", begin=begin).rows, begin
+
+
+@pytest.mark.parametrize(("kind", "version"), [("COPY_ON_WRITE", 6), ("MERGE_ON_READ", 9)])
+def test_hudi_reads_and_writes_what_we_bootstrapped(hudi: HudiPeer, tmp_path: Path, kind: str, version: int) -> None:
+    path, source = tmp_path / "t", tmp_path / "source"
+    for part, numbers in (("a", range(40)), ("b c", range(40, 70))):  # the files lack the column
+        (source / f"part={part}").mkdir(parents=True)
+        pq.write_table(some(*numbers), source / f"part={part}" / "some rows.parquet", row_group_size=7)
+    done = hoodie.migrate(
+        source, path, record_key="id", ordering="qty", mode="in_place", table_type=kind, table_version=version, name="t"
+    )
+    assert done.ok
+    compare(hudi, path)
+    options = {**KEYS, "hoodie.datasource.write.table.type": kind, "hoodie.write.table.version": str(version)}
+    changed = some(1, 41, 90, qty=500).append_column("part", pa.array(["a", "b c", "b c"]))
+    hudi.write(path, changed, {**options, "hoodie.datasource.write.operation": "upsert"})
+    compare(hudi, path)
+    gone = some(3, 42, qty=900).append_column("part", pa.array(["a", "b c"]))
+    hudi.write(path, gone, {**options, "hoodie.datasource.write.operation": "delete"})
+    compare(hudi, path)
+    if kind == "MERGE_ON_READ":
+        hudi.run_compaction(path, op="scheduleAndExecute")
+        compare(hudi, path)
+    hoodie.open_table(path).upsert(parted(some(5, qty=950), "a"))
+    compare(hudi, path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -14,6 +14,7 @@ import hoodie.write.schema
 from hoodie.errors import OptionError
 from hoodie.migration.copying import check as checked
 from hoodie.migration.copying import copy_steps, where_it_is
+from hoodie.migration.in_place import InPlace, is_begun, options_of, require_in_place
 from hoodie.migration.progress import start_of, steps
 from hoodie.migration.rows import Rows
 from hoodie.migration.source import MigrationSource
@@ -66,7 +67,7 @@ def migrate(
         table_version: 6, 8 or 9; None: as `create_table` has it.
         name: what the table is called; None: as its folder.
         format: "parquet", "delta" or "iceberg"; None: by what is in the folder.
-        mode: "copy".
+        mode: "copy", or "in_place": files of the source stay what rows are read from, until writes rewrite them (Parquet only).
         step_bytes: bytes of source files that one step takes at most; it takes one file at least.
         check: compare counts, nulls and hashes of all columns at the end.
         dry_run: open the source, look at all of its keys, and write nothing.
@@ -91,8 +92,6 @@ def migrate(
     started_s = time.monotonic()
     if mode not in MODES:
         raise OptionError(f"mode={mode!r} is not one of {', '.join(MODES)}")
-    if mode == "in_place":
-        raise OptionError("mode='in_place' is not done in this release: tables are migrated by mode='copy'")
     if step_bytes < 1:
         raise OptionError(f"step_bytes={step_bytes} is less than 1")
     parsed = {**parse_options(options), **({} if table_version is None else {_VERSION: str(table_version)})}
@@ -103,6 +102,7 @@ def migrate(
         opened: MigrationSource, where: str | PathLike[str], reached_by: Mapping[str, str] | None
     ) -> HoodieTable:
         chosen = opened.partition_columns if names is None else names
+        chosen_options = options_of(opened, parsed) if mode == "in_place" else parsed
         return create_table(
             where,
             opened.schema,
@@ -110,33 +110,43 @@ def migrate(
             partition_by=list(chosen) or None,
             ordering=ordering,
             table_type=table_type,
-            name=name or open_storage(target, storage_options).uri.rstrip("/").rpartition("/")[2],
-            options=parsed,
+            name=name or place.uri.rstrip("/").rpartition("/")[2],
+            options=chosen_options,
             storage_options=reached_by,
         )
 
-    is_there = is_table(target, storage_options=storage_options)
+    place = open_storage(target, storage_options)
+    is_there = is_table(target, storage_options=storage_options) and not (mode == "in_place" and is_begun(place))
     if is_there:
         table = open_table(target, storage_options=storage_options)
         opened, at = where_it_is(table, opener)
         planned = create(opened, f"memory://{secrets.token_hex(8)}", None)
         _require_same(table, planned.config)
+        if at.done and at.mode != mode:
+            raise OptionError(
+                f"table {table.uri} was begun with mode={at.mode!r}: give the same arguments, or another folder"
+            )
     else:
         opened = opener(None)
         at = start_of(opened)
-        _require_apart(opened, open_storage(target, storage_options).uri)
+        _require_apart(opened, place.uri)
         table = planned = create(opened, f"memory://{secrets.token_hex(8)}", None)
     rows = Rows(opened, hoodie.write.schema.storable(opened.schema))
+    if mode == "in_place":
+        parquet = require_in_place(opened, planned.config)
+    context = planned._context
+    request = planned._request_for(WriteOperation.BULK_INSERT, parsed).write
+    keys, key_columns = (
+        hoodie.write.keys.table_keys(context, context.snapshot(), request),
+        hoodie.write.keys.key_columns(context.config),
+    )
     if not at.done:
-        context = planned._context
-        request = planned._request_for(WriteOperation.BULK_INSERT, parsed).write
-        keys = hoodie.write.keys.table_keys(context, context.snapshot(), request)
-        refuse_duplicates(rows, keys, hoodie.write.keys.key_columns(context.config))
+        refuse_duplicates(rows, keys, key_columns)
     todo = tuple(opened.pieces)[at.done :]
     counts = [piece.rows for piece in opened.pieces]
     result = MigrationResult(
         source=opened.uri,
-        target=open_storage(target, storage_options).uri,
+        target=place.uri,
         format=opened.format,
         version=opened.version,
         mode=mode,
@@ -152,13 +162,20 @@ def migrate(
     )
     if dry_run:
         return replace(result, seconds=time.monotonic() - started_s)
-    if not is_there:
-        table = create(opened, target, storage_options)
     done: list[MigrationStep] = []
-    for step in copy_steps(table, rows, step_bytes, parsed):
+    if mode == "in_place":
+        made = InPlace(place, context.config, parquet, rows, keys, key_columns, request)
+        work: Iterable[MigrationStep] = () if is_there else made.steps()
+    else:
+        if not is_there:
+            table = create(opened, target, storage_options)
+        work = copy_steps(table, rows, step_bytes, parsed)
+    for step in work:
         done.append(step)
         if on_step is not None:
             on_step(step)
+    if mode == "in_place":
+        table = open_table(target, storage_options=storage_options)
     if check:
         found = checked(table, rows)
         result = replace(result, source_rows=found.source_rows, target_rows=found.target_rows, checks=found.columns)

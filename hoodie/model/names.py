@@ -29,6 +29,8 @@ METADATA_TABLE = f"{HOODIE}/metadata"
 PROPERTIES = f"{HOODIE}/hoodie.properties"
 PROPERTIES_BACKUP = f"{HOODIE}/hoodie.properties.backup"
 PARTITION_METADATA = ".hoodie_partition_metadata"
+BOOTSTRAP_BEGUN = ".hoodie/.aux/.bootstrap/begun.json"
+"""Ours: stands until a migration in place has made a table."""
 PARQUET = ".parquet"
 MAX_NAME = 1024
 """Longer names are nobody's; refused before any parsing."""

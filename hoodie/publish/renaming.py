@@ -43,7 +43,7 @@ class RenamingPublisher:
         self._storage.mkdirs(join(staging_folder(instant), *epoch), durable=False)
 
     def open_staged(self, path: str, *, within: str, durable: bool = True) -> AbstractContextManager[BinaryIO]:
-        return self._storage.open_output(path, within=within, durable=durable)
+        return self._storage.open_output(path, within=within or None, durable=durable)  # the table's own folder stands
 
     def publish(self, instant: str, files: Sequence[StagedFile], *, gathered: bool = False) -> Sequence[str]:
         put_markers(self._storage, instant, files, gathered=gathered)

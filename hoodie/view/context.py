@@ -20,7 +20,7 @@ from hoodie.lock.providers import coordinate
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.commands import doctor_of, hoodie_command
 from hoodie.model.instant import Instant, InstantTime
-from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP, SET_ASIDE
+from hoodie.model.names import BOOTSTRAP_BEGUN, PROPERTIES, PROPERTIES_BACKUP, SET_ASIDE
 from hoodie.model.once import once
 from hoodie.model.plans import MergeRule
 from hoodie.model.tuning import TUNING, Tuning
@@ -364,6 +364,8 @@ def lost_properties(storage: Storage) -> str | None:
             layout.parse(name) for layout in TIMELINES for name in storage.names(layout.folder)
         ):
             return None
+        if storage.exists(BOOTSTRAP_BEGUN):
+            return f"{PROPERTIES} is missing, for a migration in place was begun and has not made a table of it yet; run it again"
         what = f"{PROPERTIES} is missing"
     except IsADirectoryError:
         return FOLDER_OF_PROPERTIES

@@ -42,7 +42,7 @@ def create_at(
     Raises:
         UnsupportedTableError: a table of another format is there, or any table above it.
     """
-    _check_place(storage)
+    check_place(storage)
     named = TableOptions(name=_checked_name(table_options.name, storage.uri)).over(table_options)
     properties = table_properties(named)
     key_generator(parse_table_config(properties, uri=storage.uri))  # its patterns and zones, before a row needs them
@@ -103,7 +103,8 @@ def _refuse_lost_table(storage: Storage) -> None:
         )
 
 
-def _check_place(storage: Storage) -> None:
+def check_place(storage: Storage) -> None:
+    """Raises TableExistsError, UnsupportedTableError where something stands at the place of a new table, or around it."""
     _refuse_lost_table(storage)
     other, above = other_format(storage), enclosing_table(storage)
     if other:

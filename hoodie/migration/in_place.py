@@ -1,0 +1,318 @@
+"""Migration in place: Parquet files become a table where they are, as by Apache Hudi's bootstrap of metadata alone.
+
+Beside each file of the source stands a skeleton in the table, which has the `_hoodie_` columns of its rows. There is no table before
+its properties are put, as the last step: a run that dies leaves none, and one that is run again goes on. What such runs write is the
+same each time, also by two of them at once, for file ids come from the source and the time from the note that the first one left.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+from uuid import NAMESPACE_URL, uuid5
+
+import pyarrow as pa
+
+from hoodie.errors import CorruptFileError, OptionError, SchemaError, TableExistsError
+from hoodie.filegroup.base_writer import BaseFileWriter, RowGroups
+from hoodie.filegroup.run import stamp
+from hoodie.format.avro_schema import with_meta_columns
+from hoodie.format.parquet_file import open_parquet, stored_schema
+from hoodie.format.properties import format_properties
+from hoodie.keygen.generator import KeyGenerator
+from hoodie.migration.bootstrap_index import Mapped, write_index
+from hoodie.migration.parquet_rows import opened
+from hoodie.migration.parquet_source import ParquetSource
+from hoodie.migration.progress import start_of
+from hoodie.migration.rows import Rows
+from hoodie.migration.source import MigrationSource, Piece, identity_of
+from hoodie.model.enums import Action, State, TableType, WriteOperation
+from hoodie.model.instant import Instant, InstantTime, VisibleInstants
+from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
+from hoodie.model.migration_results import MigrationStep
+from hoodie.model.names import (
+    BOOTSTRAP_BEGUN,
+    HOODIE,
+    PARTITION_METADATA,
+    PROPERTIES,
+    BaseFileName,
+    WriteToken,
+    format_base_file,
+    join,
+)
+from hoodie.model.payloads import WriteStat
+from hoodie.model.plans import StagedFile, WriteContext, WriteResult
+from hoodie.options.table import TableConfig
+from hoodie.options.write import WriteOptions
+from hoodie.storage.base import Storage
+from hoodie.timeline.clock import Clock, zone_of
+from hoodie.view.bootstrap import INSTANT
+from hoodie.write.create import check_place
+from hoodie.write.publish import commit_metadata, ensure_partitions
+
+_HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
+_URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
+_RECORD = {"type": "record", "name": "HoodieRecordKey", "doc": "", "fields": []}
+"""Of a skeleton, as Apache Hudi calls it."""
+
+
+def options_of(source: MigrationSource, options: Mapping[str, str]) -> Mapping[str, str]:
+    """The options, with those by which folders of the table are called as those of the source are."""
+    folders = [piece.path.rpartition("/")[0] for piece in source.pieces]
+    named = {_HIVE_STYLE: "true"} if any("=" in each for each in folders) else {}
+    encoded = {_URL_ENCODE: "true"} if any("%" in each for each in folders) else {}
+    return {**named, **encoded, **options}
+
+
+def is_begun(storage: Storage) -> bool:
+    """Whether a run died before there was a table. What one left that died right behind it goes."""
+    if storage.exists(PROPERTIES):
+        storage.delete(BOOTSTRAP_BEGUN)
+        return False
+    return storage.exists(BOOTSTRAP_BEGUN)
+
+
+def require_in_place(source: MigrationSource, config: TableConfig) -> ParquetSource:
+    """The source, where that is done in place.
+
+    Raises:
+        OptionError: says what is, and what to do.
+    """
+    why = None
+    if not isinstance(source, ParquetSource):
+        why = f"a {source.format} table says by its log which rows count, and a bootstrap goes by files"
+    elif config.buckets is not None:
+        why = "rows are in the file groups that their files give, and not in the buckets of hoodie.index.type=BUCKET"
+    elif not config.populate_meta_fields:
+        why = "skeletons have the _hoodie_ columns and nothing else, and hoodie.populate.meta.fields=false leaves these out"
+    elif config.drops_partition_columns:
+        why = "files stay as they are, and hoodie.datasource.write.drop.partition.columns=true takes columns away"
+    elif config.generates_keys:
+        why = "the table has no record key columns"
+    if why:
+        raise OptionError(f"{source.uri} cannot be migrated in place: {why}; migrate it by mode='copy'")
+    return source
+
+
+@dataclass(frozen=True)
+class InPlace:
+    """What is made: `config` of a table like it in memory, `storage` where it will be."""
+
+    storage: Storage
+    config: TableConfig
+    source: ParquetSource
+    rows: Rows
+    keys: KeyGenerator
+    key_columns: Sequence[str]
+    write: WriteOptions
+
+    def steps(self) -> Iterator[MigrationStep]:
+        """Make the table, in one step.
+
+
+        Raises:
+            TableExistsError: one came to be there meanwhile. SchemaError, OptionError: a file cannot be taken as it is.
+        """
+        started_s = time.monotonic()
+        storage, source = self.storage, self.source
+        note = self._begun()
+        pieces = [(number, piece) for number, piece in enumerate(source.pieces) if piece.rows]
+        made = storage.each(lambda each: self._skeleton(*each), pieces)
+        ensure_partitions(storage, sorted({each.stat.partition_path for each in made}), INSTANT)
+        write_index(storage, source.uri, [each.mapped for each in made], made_ms=note.made_ms)
+        self._commit(note, made)
+        if self.config.layout.by_completion:
+            storage.mkdirs(self.config.history_folder)
+        properties = {**self.config.raw, **_properties(self.config, source.uri)}
+        with suppress(FileExistsError):  # another run was faster
+            storage.create_new(PROPERTIES, format_properties(properties, comment=["Properties"]).encode())
+        storage.delete(BOOTSTRAP_BEGUN)
+        count = len(source.pieces)
+        rows = sum(each.stat.num_writes for each in made)
+        yield MigrationStep(0, count, count, count, rows, INSTANT, time.monotonic() - started_s)
+
+    def _begun(self) -> _Note:
+        """The note of the run that began; what one for another table left is taken away."""
+        storage = self.storage
+        clock = Clock(storage.now_s, zone_of(self.config.timezone), time.sleep)
+        mine = _Note(self._identity(), clock.allot(None), int(storage.now_s() * 1000))
+        there = _note_in(storage)
+        if there is None:
+            check_place(storage)
+        elif there.identity == mine.identity:
+            return there
+        else:
+            _clear(storage)
+        try:
+            storage.create_new(BOOTSTRAP_BEGUN, json.dumps(mine._asdict()).encode())
+        except FileExistsError as exc:
+            there = _note_in(storage)
+            if there is None or there.identity != mine.identity:
+                raise TableExistsError(
+                    f"another migration makes a table at {storage.uri}: choose another path"
+                ) from exc
+            return there
+        return mine
+
+    def _identity(self) -> str:
+        """Another one where skeletons would be others."""
+        text = json.dumps([identity_of(self.source), self.source.uri, sorted(self.config.raw.items())])
+        return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+
+    def _skeleton(self, number: int, piece: Piece) -> _Made:
+        """The file with the meta columns of the rows of a piece; one that an earlier run has finished stays."""
+        storage, file_id = self.storage, str(uuid5(NAMESPACE_URL, f"{self.source.uri}/{piece.path}"))
+        name = format_base_file(BaseFileName(file_id, str(WriteToken(number, 0, 0)), InstantTime(INSTANT)))
+        self._require_types(piece)
+        batches = (self._keyed(batch, piece) for batch in self.rows.of(piece, self.key_columns))
+        first = next(batches)
+        partition_path = first.column(PARTITION_PATH)[0].as_py()
+        path = join(partition_path, name)
+        size_bytes = _finished(storage, path, piece)
+        if size_bytes is None:
+            storage.delete(path)
+            storage.mkdirs(partition_path)
+            context = self._context(partition_path)
+            groups = RowGroups.of(large=False, memory_bytes=None)
+            avro = with_meta_columns(_RECORD)
+            with BaseFileWriter(storage, context, name, avro=avro, more_rows=piece.rows or 0, row_groups=groups) as out:
+                part: pa.Table | None = first
+                while part is not None:
+                    self._require_one(piece, partition_path, part)
+                    out.write(stamp(part, context, number, file_name="", first=out.rows))
+                    part = next(batches, None)
+            size_bytes = out.size_bytes
+        rows = piece.rows or 0
+        stat = WriteStat(
+            file_id,
+            partition_path,
+            path,
+            num_writes=rows,
+            num_inserts=rows,
+            total_bytes=size_bytes,
+            file_size_bytes=size_bytes,
+        )
+        info = self.source.storage.stat(piece.path)
+        mapped = Mapped(
+            partition_path,
+            file_id,
+            piece.path.rpartition("/")[0],
+            _hadoop_uri(self.source.uri, piece.path),
+            piece.size_bytes,
+            int(info.mtime_s * 1000),
+        )
+        return _Made(stat, mapped)
+
+    def _keyed(self, batch: pa.RecordBatch, piece: Piece) -> pa.Table:
+        table = pa.Table.from_batches([batch])
+        return pa.table({RECORD_KEY: self.keys.keys(table), PARTITION_PATH: self.keys.partitions(table)})
+
+    def _context(self, folder: str) -> WriteContext:
+        """Of a file that is written where it stays: nobody looks before there is a table."""
+        return WriteContext(
+            instant=InstantTime(INSTANT),
+            table_name=self.config.name,
+            schema=pa.schema([]),
+            rule=self.config.rule,
+            combine=False,
+            files=self.write.file_options(),
+            staging=folder,
+            visible=VisibleInstants(frozenset(), frozenset(), None),
+        )
+
+    def _require_types(self, piece: Piece) -> None:
+        with opened(self.source.storage, piece.path) as file:
+            fields = stored_schema(file)
+        for field in fields:
+            if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
+                raise SchemaError(
+                    f"{piece.path} of {self.source.uri} has nanoseconds in column {field.name!r}, which tables do not have, and in "
+                    "place nothing is converted; migrate it by mode='copy'"
+                )
+
+    def _require_one(self, piece: Piece, partition_path: str, rows: pa.Table) -> None:
+        others = rows.column(PARTITION_PATH).unique().to_pylist()
+        if others != [partition_path]:
+            other = next(each for each in others if each != partition_path)
+            raise OptionError(
+                f"{piece.path} of {self.source.uri} has rows of partitions {partition_path!r} and {other!r}, and in place all rows of "
+                "a file are of one: partition the table as the folders do (partition_by), or migrate it by mode='copy'"
+            )
+
+    def _commit(self, note: _Note, made: Sequence[_Made]) -> None:
+        config, layout = self.config, self.config.layout
+        action = Action.COMMIT if config.table_type is TableType.COPY_ON_WRITE else Action.DELTACOMMIT
+        completion = InstantTime(note.completion) if layout.by_completion else None
+        at = Instant(InstantTime(INSTANT), action, State.COMPLETED, completion)
+        done = replace(start_of(self.source), step=0, done=len(self.source.pieces), mode="in_place")
+        metadata = commit_metadata(
+            [WriteResult(each.stat, StagedFile("", each.stat.path, "CREATE")) for each in made],
+            operation=WriteOperation.BOOTSTRAP,
+            schema=self.rows.schema,
+            table_name=config.name,
+            extra={**self.write.commit_entries, **done.entries},
+        )
+        for state in (State.REQUESTED, State.INFLIGHT):
+            self.storage.replace(join(config.timeline_folder, layout.file_name(at._replace(state=state))), b"")
+        path = join(config.timeline_folder, layout.file_name(at))
+        self.storage.replace(path, layout.encode_commit(at, metadata))
+
+
+class _Note(NamedTuple):
+    """What a run leaves as long as there is no table."""
+
+    identity: str
+    completion: str
+    """The moment when the commit is completed, as its file says it where such files do."""
+    made_ms: int
+
+
+class _Made(NamedTuple):
+    stat: WriteStat
+    mapped: Mapped
+
+
+def _note_in(storage: Storage) -> _Note | None:
+    try:
+        return _Note(**json.loads(storage.read(BOOTSTRAP_BEGUN)))
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError):  # of a run that died when it wrote it
+        storage.delete(BOOTSTRAP_BEGUN)
+        return None
+
+
+def _clear(storage: Storage) -> None:
+    """Take away what a run for another table left, its note last."""
+    left = [info.path for info in storage.list("", recursive=True) if not info.is_folder]
+    storage.delete_all([path for path in left if path.endswith((f"_{INSTANT}.parquet", PARTITION_METADATA))])
+    storage.delete_all([path for path in left if path.startswith(f"{HOODIE}/") and path != BOOTSTRAP_BEGUN])
+    storage.delete(BOOTSTRAP_BEGUN)
+
+
+def _finished(storage: Storage, path: str, piece: Piece) -> int | None:
+    """The size of a skeleton that is there with all rows."""
+    try:
+        size_bytes = storage.stat(path).size_bytes
+        with open_parquet(storage.open_input(path), path=path) as file:
+            return size_bytes if file.metadata.num_rows == piece.rows else None
+    except (FileNotFoundError, CorruptFileError, pa.ArrowException):
+        return None
+
+
+def _properties(config: TableConfig, base: str) -> Mapping[str, str]:
+    key, kind = "hoodie.bootstrap.index.type", "HFILE"
+    if not config.layout.by_completion:
+        key, kind = "hoodie.bootstrap.index.class", "org.apache.hudi.common.bootstrap.index.hfile.HFileBootstrapIndex"
+    return {"hoodie.bootstrap.base.path": base, key: kind}
+
+
+def _hadoop_uri(base: str, path: str) -> str:
+    """The address of a file as Hadoop writes it: a path of this machine with its scheme, and nothing encoded."""
+    full = f"{base.rstrip('/')}/{path}"
+    return f"file:{full}" if full.startswith("/") else full
