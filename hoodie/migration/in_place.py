@@ -94,7 +94,7 @@ def require_in_place(source: MigrationSource, config: TableConfig) -> ParquetSou
         why = "files stay as they are, and hoodie.datasource.write.drop.partition.columns=true takes columns away"
     elif config.generates_keys:
         why = "the table has no record key columns"
-    if why:
+    if why or not isinstance(source, ParquetSource):
         raise OptionError(f"{source.uri} cannot be migrated in place: {why}; migrate it by mode='copy'")
     return source
 
