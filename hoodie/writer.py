@@ -6,6 +6,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from hoodie.options.fits import check_writable
 from hoodie.options.write import WriteOptions
 from hoodie.services.catalog import SERVICES
 from hoodie.services.inline import after_commit
+from hoodie.telemetry import note, record, span
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline_server.embedded import embedded
 from hoodie.txn.ahead import Patience, wait_for_service
@@ -90,7 +92,7 @@ class TableWriter:
                 context.storage.uri,
             )
             return CommitResult(None, operation)
-        with embedded(context, options.embedded):
+        with _span(context, operation), embedded(context, options.embedded):
             return self._written(context, records, schema, operation, options, engine, repeatable, found_on)
 
     def _written(
@@ -123,6 +125,7 @@ class TableWriter:
                     return CommitResult(None, operation, seconds=time.monotonic() - batch.started_s)
                 is_recent = snapshot is not None and time.monotonic() - began_s < _RECENT_S
                 result = self._attempts(context, batch, options, snapshot.timeline if snapshot and is_recent else None)
+        _note(result)
         after_commit(context, options, result)
         return result
 
@@ -141,9 +144,10 @@ class TableWriter:
     def write_no_rows(self, operation: WriteOperation, options: WriteOptions) -> CommitResult:
         """A write whose options say all of it: `delete_partition` with a list of partitions."""
         context, options = self._start(operation, options)
-        with embedded(context, options.embedded):
+        with _span(context, operation), embedded(context, options.embedded):
             recover_before_write(context, SERVICES)
             result = self._attempts(context, batch_of_no_rows(context, operation), options)
+            _note(result)
             after_commit(context, options, result)
             return result
 
@@ -151,8 +155,11 @@ class TableWriter:
     def alter(self, change: ColumnChange, options: WriteOptions) -> CommitResult:
         """A commit of other columns, without rows."""
         context, options = self._start(WriteOperation.ALTER_SCHEMA, options)
-        recover_before_write(context, SERVICES)
-        return self._retried(context, lambda: run_alter(context, change))
+        with _span(context, WriteOperation.ALTER_SCHEMA):
+            recover_before_write(context, SERVICES)
+            result = self._retried(context, lambda: run_alter(context, change))
+            _note(result)
+            return result
 
     def write_found(self, write: Callable[[Timeline], CommitResult], concurrency: ConcurrencyOptions) -> CommitResult:
         """Run a write of rows that a condition finds in the table itself; each try evaluates the condition anew.
@@ -190,7 +197,8 @@ class TableWriter:
         if not loads_in_one_pass(context, operation, options):
             return None
         try:
-            result = run_load(context, records, schema, operation=operation, options=options, engine=engine)
+            with span("write.load"):
+                result = run_load(context, records, schema, operation=operation, options=options, engine=engine)
         except CommitConflictError:
             rollback_failed(context, SERVICES)
             return None
@@ -260,6 +268,8 @@ class TableWriter:
                     context, conflict.instant, Patience(context.lock_timeout_s)
                 ):
                     raise
+                note(retries=tries)
+                record("write.retries", 1, table=context.config.name)
                 # Writers that lost together must not meet again: each waits a while of its own.
                 context.clock.pause(random.uniform(0, min(MAX_BACK_OFF_S, FIRST_BACK_OFF_S * 2**tries)))
             except CommitOutcomeUnknownError:
@@ -276,6 +286,15 @@ class TableWriter:
                 _roll_back_quietly(context)
                 raise
         raise AssertionError("unreachable")
+
+
+def _span(context: TableContext, operation: WriteOperation) -> AbstractContextManager[object]:
+    return span("write", table=context.config.name, path=context.storage.uri, operation=operation.value)
+
+
+def _note(result: CommitResult) -> None:
+    rows = result.inserted + result.updated + result.deleted
+    note(instant=result.instant, rows=rows, files=result.files, bytes=result.bytes_written)
 
 
 def _whole_after(snapshot: Snapshot) -> Sequence[Instant]:

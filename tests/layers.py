@@ -5,7 +5,7 @@ LAYERS = (
     ("errors",),
     ("model",),
     ("format",),
-    ("options", "hashes"),
+    ("options", "hashes", "telemetry"),
     ("storage", "engine", "keygen", "metastore", "aws"),
     ("publish", "hfile"),
     ("timeline", "lock", "filegroup"),

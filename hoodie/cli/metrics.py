@@ -7,9 +7,12 @@ from typing import Any, NamedTuple
 
 from hoodie.cli.arguments import Commands, add_command
 from hoodie.cli.report import Report
+from hoodie.format.prometheus import sample
+from hoodie.model.enums import Action
 from hoodie.model.instant import parse_instant
 from hoodie.model.results import CommitResult
 from hoodie.table import HoodieTable
+from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import TableContext
 
 
@@ -47,6 +50,8 @@ def metrics(context: TableContext, table: HoodieTable) -> Iterator[Metric]:
     yield gauge("base_files_bytes", "Size of the newest base files.", sum(base.size_bytes for base in bases))
     yield gauge("log_files", "Log files of the newest file slices.", len(logs))
     yield gauge("log_files_bytes", "Size of these log files.", sum(log.size_bytes for log in logs))
+    yield gauge("scan_files", "Files that a query of all rows opens.", len(bases) + len(logs))
+    yield from _written(context, timeline)
     yield gauge("commits", "Completed commits on the active timeline.", len(timeline.commits))
     yield gauge("savepoints", "Savepoints.", len(table.savepoints()))
     if timeline.latest_commit is not None:
@@ -73,6 +78,20 @@ def metrics(context: TableContext, table: HoodieTable) -> Iterator[Metric]:
     yield Metric("consumer_lag_seconds", "Age of the first of them.", late)
 
 
+def _written(context: TableContext, timeline: Timeline) -> Iterator[Metric]:
+    """What the commits of the active timeline wrote, and for what; and the tries that were in vain."""
+    commits = list(context.active.read_commits(timeline.commits))
+    by_kind = {"writes": 0.0, "services": 0.0}
+    for commit in commits:
+        kind = "services" if commit.moves_rows else "writes"
+        by_kind[kind] += sum(stat.total_bytes for stat in commit.stats())
+    yield Metric("written_bytes", "Bytes that these commits wrote.", [({"by": k}, v) for k, v in by_kind.items()])
+    brought = [stat.changed_bytes for each in commits if not each.moves_rows for stat in each.stats()]
+    yield Metric("changed_bytes", "Bytes of the rows that they brought, as they are stored.", [({}, sum(brought))])
+    undone = sum(each.action is Action.ROLLBACK for each in timeline if each.is_completed)
+    yield Metric("rollbacks", "Tries on the active timeline that were undone.", [({}, float(undone))])
+
+
 def report(found: Iterable[Metric], labels: Mapping[str, str]) -> Report:
     """Each metric as two lines about it and its values; `labels`: those of all."""
     lines: list[str] = []
@@ -81,11 +100,6 @@ def report(found: Iterable[Metric], labels: Mapping[str, str]) -> Report:
         name = f"hoodie_{metric.name}"
         lines += [f"# HELP {name} {metric.help}", f"# TYPE {name} gauge"]
         for more, value in metric.values:
-            stated = ",".join(f'{key}="{_escaped(text)}"' for key, text in {**labels, **more}.items())
-            lines.append(f"{name}{{{stated}}} {value:.15g}")
+            lines.append(sample(name, {**labels, **more}, value))
         data[name] = [{**more, "value": value} for more, value in metric.values]
     return Report(data, tuple(lines))
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')

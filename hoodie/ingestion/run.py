@@ -23,6 +23,7 @@ from hoodie.model.ingest_results import IngestRound
 from hoodie.model.results import format_count
 from hoodie.model.streams import StreamBatch
 from hoodie.table import HoodieTable
+from hoodie.telemetry import note, record, span
 
 log = logging.getLogger("hoodie")
 
@@ -51,6 +52,18 @@ def run_round(table: HoodieTable, plan: Plan) -> IngestRound | None:
     Raises:
         OptionError: a bad record, where those are errors; the transformation cannot be understood. Others as `upsert` has them.
     """
+    with span("ingest.round", table=table.config.name, path=table.uri, source=plan.name):
+        done = _round(table, plan)
+        if done is not None:
+            note(instant=done.instant, rows=done.rows, files=done.pieces, bytes=done.bytes)
+    if done is not None and not plan.dry_run:
+        labels = {"table": table.config.name, "source": plan.name}
+        for name, value in (("rows", done.rows), ("bad", done.bad), ("waiting", done.waiting)):
+            record(f"ingest.{name}", value, **labels)
+    return done
+
+
+def _round(table: HoodieTable, plan: Plan) -> IngestRound | None:
     started_s = time.monotonic()
     progress = progress_of(table._context.snapshot(), plan.name)
     known = table.schema if plan.sql is None else None

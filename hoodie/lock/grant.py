@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from hoodie.errors import LockError
 from hoodie.lock.base import LONGEST_PAUSE_S, Waiting, wait_for
 from hoodie.lock.held import Held, every_held
+from hoodie.telemetry import note, record
 
 NOBODY = "a holder that has just released it"
 
@@ -85,8 +86,10 @@ class GrantedLock(ABC):
                 f"the lock of table {self._uri} is held by this thread already: "
                 "it cannot be taken twice, release it first"
             )
+        began_s = self._waiting.monotonic()
         try:
             grant.is_granted = wait_for(grant.attempt, timeout_s, self._waiting, longest_pause_s=self._longest_pause_s)
+            _note_wait(self._uri, self._waiting.monotonic() - began_s)
             if grant.is_granted:
                 self._grant = grant
                 return grant
@@ -134,6 +137,11 @@ def _is_ours(held: Held, grant: Grant) -> bool:
         and held.key == grant.key
         and not held.is_over()
     )
+
+
+def _note_wait(uri: str, seconds: float) -> None:
+    note(lock_wait_s=seconds)
+    record("lock.wait", seconds, path=uri)
 
 
 def both_clocks_s() -> tuple[float, float]:

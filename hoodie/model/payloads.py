@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from hoodie.model.enums import Action, CleanPolicy, WriteOperation
+from hoodie.model.enums import MOVES_ROWS, Action, CleanPolicy, WriteOperation
 from hoodie.model.instant import InstantTime
 
 NEW_GROUPS_ONLY = "hoodie.python.new.file.groups.only"
@@ -48,6 +48,13 @@ class WriteStat:
     change_logs: Mapping[str, int] = field(default_factory=dict)
     """Path, relative to the table's base -> size of the change logs that were written beside the file."""
 
+    @property
+    def changed_bytes(self) -> float:
+        """What of the file is rows that the write brought: all of a log; of a base file that was written anew, their share."""
+        if self.log_version is not None or not self.num_writes:
+            return float(self.total_bytes)
+        return self.total_bytes * min(1.0, (self.num_inserts + self.num_updates) / self.num_writes)
+
 
 @dataclass(frozen=True)
 class CommitMetadata:
@@ -62,6 +69,11 @@ class CommitMetadata:
     """The other entries of `extraMetadata`."""
     compacted: bool = False
     replaced_file_ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def moves_rows(self) -> bool:
+        """Whether a service wrote what had been written before."""
+        return self.compacted or self.operation in MOVES_ROWS
 
     def stats(self) -> Iterator[WriteStat]:
         for stats in self.write_stats.values():

@@ -432,6 +432,10 @@ class ReadTask:
     """Incremental reads: what rows are made of where log records of the range hold some of their columns only."""
 
     @property
+    def slices(self) -> tuple[FileSlice, ...]:
+        return (self.slice,)
+
+    @property
     def size_bytes(self) -> int:
         return self.slice.size_bytes
 
@@ -463,7 +467,12 @@ class ChangeTask:
 
     @property
     def size_bytes(self) -> int:
-        return sum(each.size_bytes for each in (self.before, self.after) if each is not None)
+        return sum(each.size_bytes for each in self.slices)
+
+    @property
+    def slices(self) -> tuple[FileSlice, ...]:
+        """Those that are compared."""
+        return tuple(each for each in (self.before, self.after) if each is not None)
 
 
 @dataclass(frozen=True)

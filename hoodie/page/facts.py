@@ -11,7 +11,7 @@ from enum import StrEnum
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant, format_instant, parse_instant
-from hoodie.model.payloads import CommitMetadata, WriteStat
+from hoodie.model.payloads import CommitMetadata
 from hoodie.model.service_results import ConsumerLag
 from hoodie.timeline.clock import zone_of
 from hoodie.timeline.pending import explain_pending
@@ -237,15 +237,8 @@ def _completed(instant: Instant, began: datetime, commit: CommitMetadata) -> Mar
         deleted=sum(stat.num_deletes for stat in stats) if brings else 0,
         files=len(stats),
         bytes_written=sum(stat.total_bytes for stat in stats),
-        changed_bytes=sum(map(_changed_bytes, stats)) if brings else 0.0,
+        changed_bytes=sum(stat.changed_bytes for stat in stats) if brings else 0.0,
     )
-
-
-def _changed_bytes(stat: WriteStat) -> float:
-    """What of a file is rows that the write brought: all of a log; of a base file that was written anew, their share."""
-    if stat.log_version is not None or not stat.num_writes:
-        return float(stat.total_bytes)
-    return stat.total_bytes * min(1.0, (stat.num_inserts + stat.num_updates) / stat.num_writes)
 
 
 def _planned(snapshot: Snapshot, instant: Instant) -> int | None:

@@ -24,6 +24,7 @@ from hoodie.read.changes import in_order, plan_changes
 from hoodie.read.prune import choice_of, prune
 from hoodie.read.ranges import PulledRange, plan_range, refuse_cleaned
 from hoodie.read.where import column_named, parse_filter
+from hoodie.telemetry import note, record, span
 from hoodie.timeline.pending import being_written
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.undone import refuse_undone
@@ -61,7 +62,19 @@ def plan_pinned(
         found = _plan_on(context, snapshot, options, meta_columns=meta_columns)
         return replace(found, position=_position(snapshot, options), reads_at=_reads_at(snapshot, options)), snapshot
 
-    return context.ask(plan) if snapshot is None else plan(snapshot)
+    with span("scan.plan", table=context.config.name, path=context.storage.uri, query=options.query.value):
+        found = context.ask(plan) if snapshot is None else plan(snapshot)
+        _record(context, found[0])
+    return found
+
+
+def _record(context: TableContext, plan: ReadPlan) -> None:
+    slices = [each for task in plan.tasks for each in task.slices]
+    files = sum((each.base is not None) + len(each.logs) for each in slices)
+    size = sum(each.size_bytes for each in slices)
+    note(files=files, bytes=size)
+    record("scan.files", files, table=context.config.name)
+    record("scan.bytes", size, table=context.config.name)
 
 
 def _plan_on(context: TableContext, snapshot: Snapshot, options: ReadOptions, *, meta_columns: bool) -> ReadPlan:

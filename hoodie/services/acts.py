@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import TypeVar
 
@@ -14,6 +15,8 @@ from hoodie.services.base import Service
 from hoodie.services.budget import Budget
 from hoodie.services.catalog import SERVICES
 from hoodie.services.cleaning import CLEANING
+from hoodie.services.figures import record_service
+from hoodie.telemetry import note, span
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.pending import being_run, no_plan, run_failed
 from hoodie.txn.gate import PATIENCE_S
@@ -30,7 +33,9 @@ def schedule(
     """Put a plan of the service on the timeline; gives its instant, None when there is nothing to do."""
     service.require_fit(context)
     rollback_failed(context, SERVICES)
-    planned = service.plan(context, options, wait_s=wait_s)
+    with span(f"{service.action.value}.plan", table=context.config.name, path=context.storage.uri):
+        planned = service.plan(context, options, wait_s=wait_s)
+        note(instant=planned)
     return None if planned is None else str(planned)
 
 
@@ -89,12 +94,16 @@ def _next(pending: Iterable[Instant], seen: set[str]) -> Instant | None:
 def _run(service: Service[R], context: TableContext, found: Instant, options: WriteOptions) -> R:
     if found.state is State.INFLIGHT and not service.resumes and not take_back(context, service, found.time):
         raise CommitConflictError(being_run(found, table=context.storage.uri, by=context.liveness.holder(found.time)))
+    action, began_s = service.action.value, time.monotonic()
     try:
-        return service.run(context, found, options)
+        with span(action, table=context.config.name, path=context.storage.uri, instant=found.time):
+            result = service.run(context, found, options)
     except (HoodieError, OSError, MemoryError):
         raise
     except Exception as exc:
         raise HoodieError(run_failed(found, exc, table=context.storage.uri)) from exc
+    record_service(context, action, time.monotonic() - began_s, result)
+    return result
 
 
 def _is_of_others(service: Service[object], context: TableContext, plan: Instant) -> bool:

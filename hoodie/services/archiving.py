@@ -29,7 +29,9 @@ from hoodie.options.fits import check_version
 from hoodie.options.write import WriteOptions
 from hoodie.services.clean_scope import CHECKPOINT, last_clean
 from hoodie.services.consumer_needs import needed_by_consumers
+from hoodie.services.figures import record_service
 from hoodie.storage.base import Storage
+from hoodie.telemetry import span
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archive_plan import (
     Hold,
@@ -97,6 +99,15 @@ def archive(context: TableContext, options: WriteOptions, *, dry_run: bool = Fal
     if dry_run or not plan.instants:
         return result
     check_version(context.config)
+    with span("archive", table=context.config.name, path=context.storage.uri, instants=len(plan.instants)):
+        gone = _move(context, timeline, plan, options)
+    seconds = time.monotonic() - started
+    record_service(context, "archive", seconds, gone)
+    return ArchiveResult(tuple(each.time for each in gone), plan.start, result.held_by, seconds=seconds)
+
+
+def _move(context: TableContext, timeline: Timeline, plan: _Plan, options: WriteOptions) -> Sequence[Instant]:
+    """Archive what is planned; gives what is gone from the active timeline."""
     writer = _writer(context)
     _add(context, writer, plan.instants)
     if plan.start is not None:
@@ -106,9 +117,7 @@ def archive(context: TableContext, options: WriteOptions, *, dry_run: bool = Fal
     merged = _tidy(context, writer, plan, gone)
     if merged or len(gone) < len(plan.instants):
         _take_out_undone(context.active, writer, timeline)
-    return ArchiveResult(
-        tuple(each.time for each in gone), plan.start, result.held_by, seconds=time.monotonic() - started
-    )
+    return gone
 
 
 # -- planning ----------------------------------------------------------------------------------------------------------

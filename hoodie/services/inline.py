@@ -14,8 +14,10 @@ from hoodie.options.write import WriteOptions
 from hoodie.services.acts import run_pending, schedule
 from hoodie.services.base import Service
 from hoodie.services.catalog import SERVICES
+from hoodie.services.figures import record_commit
 from hoodie.services.telling import call_back, push_metrics
 from hoodie.services.upkeep import UPKEEP, Upkeep
+from hoodie.telemetry import measures
 from hoodie.view.context import TableContext
 
 log = logging.getLogger("hoodie")
@@ -51,6 +53,8 @@ def _tell(context: TableContext, options: WriteOptions, time: InstantTime, secon
         followers.append(
             ("the report", lambda instant: push_metrics(context, options.metrics, instant, seconds=seconds))
         )
+    if measures():
+        followers.append(("the report", lambda instant: record_commit(context, instant, seconds=seconds)))
     for what, tell in followers:
         try:
             tell(context.snapshot().timeline.commit_at[time])

@@ -13,9 +13,10 @@ from urllib.parse import quote, urlsplit
 
 from hoodie.errors import HoodieError
 from hoodie.format.commit_json import stat_fields
+from hoodie.format.prometheus import sample
 from hoodie.model.instant import Instant
-from hoodie.model.payloads import CommitMetadata
 from hoodie.options.commits import CallbackOptions, MetricsOptions
+from hoodie.services.figures import figures
 from hoodie.view.context import TableContext
 
 _kafka_log = logging.getLogger("hoodie.kafka")
@@ -87,31 +88,10 @@ def push_metrics(context: TableContext, options: MetricsOptions, instant: Instan
     name = context.config.name
     job = f"{options.job or name}{_SUFFIX if options.random_suffix else ''}"
     url = f"http://{options.host}:{options.port}/metrics/job/{quote(job, safe='')}"
-    lines = _metrics(context.active.read_commit(instant), seconds)
-    labels = ",".join(f'{key}="{_escaped(value)}"' for key, value in options.labels.items())
+    found = figures(context.active.read_commit(instant), seconds)
     begin = _NOT_IN_NAMES.sub("_", f"{options.prefix or name}_{instant.action.value}")
-    text = "".join(f"{begin}_{metric}{f'{{{labels}}}' if labels else ''} {value}\n" for metric, value in lines.items())
+    text = "".join(f"{sample(f'{begin}_{metric}', options.labels, value)}\n" for metric, value in found.items())
     _send("PUT", url, text.encode(), {"Content-Type": "text/plain; version=0.0.4"}, _GATEWAY_TIMEOUT_S)
-
-
-def _metrics(metadata: CommitMetadata, seconds: float) -> Mapping[str, float]:
-    """By the names of Apache Hudi's metrics."""
-    stats = list(metadata.stats())
-    return {
-        "duration": round(seconds * 1000),
-        "totalPartitionsWritten": len(metadata.write_stats),
-        "totalFilesInsert": sum(stat.prev_commit is None for stat in stats),
-        "totalFilesUpdate": sum(stat.prev_commit is not None for stat in stats),
-        "totalRecordsWritten": sum(stat.num_writes for stat in stats),
-        "totalInsertRecordsWritten": sum(stat.num_inserts for stat in stats),
-        "totalUpdateRecordsWritten": sum(stat.num_updates for stat in stats),
-        "totalRecordsDeleted": sum(stat.num_deletes for stat in stats),
-        "totalBytesWritten": sum(stat.total_bytes for stat in stats),
-    }
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _send(method: str, url: str, data: bytes, headers: Mapping[str, str], timeout_s: float) -> None:

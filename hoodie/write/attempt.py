@@ -36,6 +36,7 @@ from hoodie.options.fits import check_non_blocking
 from hoodie.options.option import option_name
 from hoodie.options.values import LogBlockFormat
 from hoodie.options.write import WriteOptions
+from hoodie.telemetry import note, span
 from hoodie.txn.ahead import Ahead
 from hoodie.txn.conflict import Footing, format_absent_in
 from hoodie.txn.transaction import OutdatedPlanError, Transaction
@@ -123,18 +124,22 @@ class Attempt:
         """
         if self.changes_nothing():
             return self._nothing()
-        located = self.locate(self._snapshot)
+        located = self._tagged(self._snapshot)
         if self._options.only_stored and not self._plan_on(located, self._snapshot, Ahead({})).tasks:
             return self._nothing()
-        transaction, plan = self.plan(located)
+        with span("write.plan"):
+            transaction, plan = self.plan(located)
+            note(instant=transaction.instant, files=len(plan.tasks))
         with transaction:
             written = Written()
             for turn in count(1):
                 try:
                     transaction.before_writing(self._footing(plan))
-                    plan = self.write(transaction, plan, written)
+                    with span("write.files", files=len(plan.tasks)):
+                        plan = self.write(transaction, plan, written)
                     transaction.before_publishing(self._footing(plan))
-                    self.publish(transaction, plan, written)
+                    with span("write.commit"):
+                        self.publish(transaction, plan, written)
                     break
                 except OutdatedPlanError as outdated:
                     if turn == MAX_TURNS:
@@ -144,6 +149,10 @@ class Attempt:
 
     def _nothing(self) -> CommitResult:
         return CommitResult(None, self._batch.operation, seconds=time.monotonic() - self._batch.started_s)
+
+    def _tagged(self, snapshot: Snapshot) -> Located:
+        with span("write.tag"):
+            return self.locate(snapshot)
 
     def changes_nothing(self) -> bool:
         """Whether nothing is replaced, and by nothing."""
@@ -292,7 +301,7 @@ class Attempt:
         now = outdated.snapshot
         if self._replaces or self._batch.found_on is not None:
             raise outdated
-        located = self.locate(now)
+        located = self._tagged(now)
         published = {n: found.file.final for n in written.published if (found := written.results[n]) is not None}
         newest = self._plan_on(located, now, transaction.ahead, frozenset(published.values()))
         if any(base > transaction.instant for base in newest.based_on.values()):
