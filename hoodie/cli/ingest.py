@@ -52,6 +52,7 @@ def register(to: Commands) -> None:
     added.add_argument(
         "--every", metavar="TIME", type=duration, default=10.0, help="pause of --continuous: 10s (default), 5m"
     )
+    added.add_argument("--quiet", action="store_true", help="print no rounds")
     added.add_argument("--dry-run", action="store_true", help="read one round, and write nothing")
     add_source_options(
         added,

@@ -1,43 +1,92 @@
-"""Rounds of an ingestion, told as they end."""
+"""Rounds of an ingestion, told as they end: on a terminal in one line, elsewhere a line each."""
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import signal
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import asdict
 from types import FrameType
 from typing import Any
 
 from hoodie.cli.report import harmless_json
+from hoodie.engine.progress import BAR, shown_as
 from hoodie.errors import harmless
 from hoodie.ingestion.ingest import ingest
 from hoodie.model.ingest_results import IngestRound
+from hoodie.model.results import format_count
 
 DONE = 0
+_CLEAR = "\r\x1b[K"
 
 
 def run_rounds(args: argparse.Namespace, source: str, target: str, **arguments: Any) -> int:
     """Ingest, with the arguments of `hoodie.ingest` and those that both command lines have; gives the exit status."""
+    told = Told(one_line=not args.json and sys.stdout.isatty() and shown_as() == BAR)
 
     def tell(done: IngestRound) -> None:
-        print(harmless_json(asdict(done)) if args.json else harmless(str(done)), flush=True)
+        if args.json:
+            print(harmless_json(asdict(done)), flush=True)
+        elif not args.quiet:
+            told.tell(done)
 
     if args.continuous:
         signal.signal(signal.SIGTERM, _end)
-    result = ingest(
-        source,
-        target,
-        name=args.name,
-        quarantine=not args.strict,
-        continuous=args.continuous,
-        dry_run=args.dry_run,
-        on_round=tell,
-        **arguments,
-    )
-    if not result.rounds and not args.json:
+    try:
+        result = ingest(
+            source,
+            target,
+            name=args.name,
+            quarantine=not args.strict,
+            continuous=args.continuous,
+            dry_run=args.dry_run,
+            on_round=tell,
+            **arguments,
+        )
+    finally:
+        told.close()
+    if not result.rounds and not args.json and not args.quiet:
         print("nothing new")
     return DONE
+
+
+class Told:
+    """Prints rounds as they end. Where somebody watches, one line stands for all of them, and is written over."""
+
+    def __init__(self, *, one_line: bool, clock: Callable[[], float] = time.monotonic) -> None:
+        self._one_line = one_line
+        self._clock = clock
+        self._began_s = clock()
+        self._rounds = self._rows = self._pieces = self._bad = 0
+
+    def tell(self, done: IngestRound) -> None:
+        self._rounds += 1
+        self._rows += done.rows
+        self._pieces += done.pieces
+        self._bad += done.bad
+        if self._one_line:
+            width = shutil.get_terminal_size().columns - 1
+            print(f"{_CLEAR}{harmless(self._line(done))[:width]}\r", end="", flush=True)
+        else:
+            print(harmless(str(done)), flush=True)
+
+    def _line(self, done: IngestRound) -> str:
+        seconds = self._clock() - self._began_s
+        parts = [format_count(self._rows, "row"), f"{self._rows / seconds if seconds else 0:,.0f} rows/s"]
+        parts += [format_count(self._bad, "bad record")] if self._bad else []
+        lag = f"{format_count(done.waiting, 'piece')} waiting" if done.waiting else "up to date"
+        counted = (
+            f"{format_count(self._rounds, 'round')}, {format_count(self._pieces, 'piece')}: {', '.join(parts)}; {lag}"
+        )
+        return f"{counted}; at {done.checkpoint}" if done.checkpoint else counted
+
+    def close(self) -> None:
+        """Leave the line standing."""
+        if self._one_line and self._rounds:
+            print(flush=True)
 
 
 def _end(number: int, _: FrameType | None) -> None:

@@ -89,6 +89,7 @@ def parser_of_streamer(prog: str, args: Sequence[str]) -> argparse.ArgumentParse
     ours = parser.add_argument_group("ours")
     ours.add_argument("--name", default="ingest", help="of the source, if the table has several")
     ours.add_argument("--strict", action="store_true", help="a record that cannot be a row is an error")
+    ours.add_argument("--quiet", action="store_true", help="print no rounds")
     ours.add_argument("--dry-run", action="store_true", help="read one round, and write nothing")
     add_options(parser)
     parser.set_defaults(alone=run)

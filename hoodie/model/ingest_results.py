@@ -36,7 +36,8 @@ class IngestRound:
         parts += [f"{format_count(self.bad, 'bad record')} kept apart"] if self.bad else []
         parts += [f"{format_count(self.waiting, 'piece')} waiting"] if self.waiting else []
         state = "not written (dry run)" if self.dry_run else f"instant {self.instant or 'of another process'}"
-        return f"round {self.number}: {', '.join(parts)}; {state}; {self.seconds:.2f} s"
+        rate = f", {self.rows / self.seconds:,.0f} rows/s" if self.seconds else ""
+        return f"round {self.number}: {', '.join(parts)}; {state}; {self.seconds:.2f} s{rate}"
 
     def __repr__(self) -> str:
         return f"<IngestRound {self}>"

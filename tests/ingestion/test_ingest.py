@@ -355,6 +355,27 @@ def test_the_command_prints_each_round(landing: Path, tmp_path: Path, capsys: py
     assert ids(str(tmp_path / "t")) == [0, 1]
 
 
+def test_a_terminal_shows_all_rounds_in_one_line(
+    landing: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(2):
+        put(landing, f"{n}.jsonl", n, at_s=1000)
+    monkeypatch.setenv("HOODIE_PROGRESS", "bar")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    command = ["ingest", str(landing), str(tmp_path / "t"), "--key", "id", "--max-files", "1"]
+    assert main(command) == 0
+    first, last = capsys.readouterr().out.split("\x1b[K")[1:]
+    assert first.startswith("1 round, 1 piece: 1 row, ")
+    assert first.endswith("1 piece waiting; at 1000000\r\r")
+    assert last.startswith("2 rounds, 2 pieces: 2 rows, ")
+    assert last.endswith("rows/s; up to date; at 1000000\r\n")
+    assert main([*command, "--quiet"]) == 0
+    put(landing, "2.jsonl", 2, at_s=1000)
+    assert main([*command, "--quiet"]) == 0
+    assert capsys.readouterr().out == ""
+    assert ids(str(tmp_path / "t")) == [0, 1, 2]
+
+
 def test_a_source_of_the_users_own_is_taken_as_it_is() -> None:
     source = Numbers(3)
     assert source_of(source, None, None) is source
