@@ -16,9 +16,12 @@ import pytest
 import hoodie
 from hoodie import telemetry
 from hoodie.cli.__main__ import main
+from hoodie.errors import CommitConflictError
 from hoodie.lock.base import Waiting
 from hoodie.lock.in_process import InProcessLock
+from hoodie.model.results import CommitResult
 from hoodie.storage.memory import MemoryStorage
+from hoodie.write.attempt import Attempt
 from tests.servers.ports import free_port
 
 OTEL = ("opentelemetry.trace", "opentelemetry.metrics")
@@ -112,6 +115,21 @@ def test_spans_of_a_write(table: hoodie.HoodieTable, told: Told) -> None:
     parts = ["hoodie.write.tag", "hoodie.write.plan", "hoodie.write.files", "hoodie.write.commit"]
     assert [each.name for each in told.spans if each.parent == "hoodie.write"] == parts
     assert all("hoodie.lock_wait_s" in told.span(f"hoodie.write.{part}").attributes for part in ("plan", "commit"))
+
+
+def test_a_try_that_lost_is_told(table: hoodie.HoodieTable, told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, lost = Attempt.run, [CommitConflictError("another writer was faster")]
+
+    def lose_once(attempt: Attempt) -> CommitResult:
+        if lost:
+            raise lost.pop()
+        return run(attempt)
+
+    monkeypatch.setattr(Attempt, "run", lose_once)
+    table.upsert({"id": [1]})
+    assert (
+        told.sum("hoodie.write.retries", table="trips") == told.span("hoodie.write").attributes["hoodie.retries"] == 1
+    )
 
 
 def test_figures_of_writes_and_services(table: hoodie.HoodieTable, told: Told) -> None:
