@@ -5,6 +5,7 @@ import pytest
 import hoodie
 from integration.tables import trips
 from integration.turns import ARCHIVE_NOW, COMPACT_NOW, Turns
+from tests.effort import soak_but
 
 
 def timeline_of(path):
@@ -24,7 +25,11 @@ def files(path):
 
 
 @pytest.mark.parametrize(
-    ("table_type", "version"), [("COPY_ON_WRITE", "6"), ("MERGE_ON_READ", "6"), ("MERGE_ON_READ", "9")]
+    ("table_type", "version"),
+    soak_but(
+        [("COPY_ON_WRITE", "6"), ("MERGE_ON_READ", "9")],
+        [("COPY_ON_WRITE", "6"), ("MERGE_ON_READ", "6"), ("MERGE_ON_READ", "9")],
+    ),
 )
 def test_both_archive_one_table_in_turns_and_read_what_the_other_archived(hudi, tmp_path, table_type, version):
     turns = Turns(hudi, tmp_path / "trips", table_type, more={"hoodie.write.table.version": version})

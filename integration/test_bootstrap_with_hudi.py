@@ -9,6 +9,7 @@ import pytest
 import hoodie
 from integration import rust_peer as hudi_rs
 from integration.hudi_client import HudiPeer
+from tests.effort import soak_but
 from tests.rows import rows_of
 
 SCHEMA = pa.schema([("id", pa.string()), ("qty", pa.int64()), ("price", pa.float64()), ("tags", pa.list_(pa.string()))])
@@ -43,7 +44,12 @@ def files_of(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("kind", "version"), [("COPY_ON_WRITE", 6), ("MERGE_ON_READ", 6), ("MERGE_ON_READ", 9)])
+@pytest.mark.parametrize(
+    ("kind", "version"),
+    soak_but(
+        [("COPY_ON_WRITE", 6), ("MERGE_ON_READ", 9)], [("COPY_ON_WRITE", 6), ("MERGE_ON_READ", 6), ("MERGE_ON_READ", 9)]
+    ),
+)
 def test_all_views_are_those_of_hudi(hudi: HudiPeer, tmp_path: Path, kind: str, version: int) -> None:
     path, source = tmp_path / "t", files_of(tmp_path / "source")
     options = {**KEYS, "hoodie.datasource.write.table.type": kind, "hoodie.write.table.version": str(version)}
@@ -63,7 +69,12 @@ def test_all_views_are_those_of_hudi(hudi: HudiPeer, tmp_path: Path, kind: str, 
         compare(hudi, path)
 
 
-@pytest.mark.parametrize(("kind", "version"), [("COPY_ON_WRITE", 6), ("COPY_ON_WRITE", 9), ("MERGE_ON_READ", 9)])
+@pytest.mark.parametrize(
+    ("kind", "version"),
+    soak_but(
+        [("COPY_ON_WRITE", 6), ("MERGE_ON_READ", 9)], [("COPY_ON_WRITE", 6), ("COPY_ON_WRITE", 9), ("MERGE_ON_READ", 9)]
+    ),
+)
 def test_hudi_reads_what_we_write_on_its_bootstrap(hudi: HudiPeer, tmp_path: Path, kind: str, version: int) -> None:
     path, source = tmp_path / "t", files_of(tmp_path / "source")
     options = {**KEYS, "hoodie.datasource.write.table.type": kind, "hoodie.write.table.version": str(version)}

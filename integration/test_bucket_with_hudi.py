@@ -15,6 +15,7 @@ from integration.odd_keys import KEYGEN, ODD_VALUES, key_text
 from integration.tables import TRIPS, Written, trips
 from integration.turns import METADATA_ON, Turns
 from integration.views import View, by_hudi, by_rust, differences, ours
+from tests.effort import soak_but
 
 COUNT = 4
 BUCKET = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": str(COUNT)}
@@ -45,7 +46,7 @@ class BucketTurns(Turns):
             assert int(row["_hoodie_file_name"].lstrip(".")[:8]) == bucket, step
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", soak_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 def test_a_table_of_ours_in_turns(hudi, tmp_path, table_type):
     turns = BucketTurns(hudi, tmp_path / "trips", table_type)
     turns.create()
@@ -85,7 +86,7 @@ def test_overwritten_partitions_begin_with_new_file_groups_for_both(hudi, tmp_pa
     turns.we_upsert(trips([1, 2, 20, 21], fare=6, ts=60))
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", soak_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 def test_every_view_of_a_table_of_ours(hudi, tmp_path, table_type):
     turns = BucketTurns(hudi, tmp_path / "trips", table_type)
     turns.create()
@@ -99,7 +100,7 @@ def test_every_view_of_a_table_of_ours(hudi, tmp_path, table_type):
     assert differences(turns.path, ours, by_rust) == []
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", soak_but(["COPY_ON_WRITE"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 def test_a_table_of_hudi_in_turns(hudi, tmp_path, table_type):
     """Nothing in its properties says that it has buckets."""
     turns = BucketTurns(hudi, tmp_path / "trips", table_type, more=METADATA_ON)
