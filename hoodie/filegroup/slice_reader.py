@@ -20,6 +20,7 @@ from hoodie.filegroup.missing_file import missing_file_error
 from hoodie.filegroup.picks import in_few_batches, taken
 from hoodie.filegroup.renamed import renames_for
 from hoodie.filegroup.skeleton import skeleton_batches
+from hoodie.filegroup.sought_rows import can_seek, sought_rows
 from hoodie.filegroup.stored_merge import Newer, merge_with_stored
 from hoodie.format.parquet_file import check_meta_columns, open_parquet, read_batches, row_bytes
 from hoodie.model.columns import ColumnHistory
@@ -27,7 +28,7 @@ from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.instant import InstantRange
 from hoodie.model.meta_fields import COMMIT_TIME, RECORD_KEY
 from hoodie.model.names import folder_of
-from hoodie.model.plans import MergeRule, ReadContext, ReadTask, RowFilter, UnstoredColumns, WholeSlice
+from hoodie.model.plans import MergeRule, ReadContext, ReadTask, RowFilter, SoughtKeys, UnstoredColumns, WholeSlice
 from hoodie.storage.base import Storage
 from hoodie.storage.refusals import is_of_storage
 
@@ -44,7 +45,8 @@ _FEWEST_ROWS = 16
 def read_task(storage: Storage, context: ReadContext, task: ReadTask) -> Iterator[pa.RecordBatch]:
     """Batches with exactly `task.columns` of `context.schema`."""
     schema = needed_columns(context, task.columns, task.span)
-    for batch in read_slice(storage, context, task.slice, schema, span=task.span, whole=task.whole):
+    sought = None if context.filter is None else context.filter.sought
+    for batch in read_slice(storage, context, task.slice, schema, span=task.span, whole=task.whole, sought=sought):
         with filter_errors(context):
             kept = keep_rows(batch, context.filter, task.span)
         if kept.num_rows:
@@ -123,8 +125,11 @@ def read_slice(
     *,
     span: InstantRange | None = None,
     whole: WholeSlice | None = None,
+    sought: SoughtKeys | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Merged rows of a slice with the columns of `schema`; the context's filter is the caller's to apply.
+
+    `sought`: rows with other keys need not be among them.
 
     With a `span` (then `schema` has the commit time) stored rows that were committed outside of it do not take part in
     the merge: a late row that lost against one is pulled, as Apache Hudi does.
@@ -134,7 +139,7 @@ def read_slice(
     if not file_slice.logs:
         if file_slice.base is not None:
             yield from read_base_file(
-                storage, file_slice.base, schema, history=context.history, unstored=context.unstored
+                storage, file_slice.base, schema, history=context.history, unstored=context.unstored, sought=sought
             )
         return
     wanted = merge_columns(schema, context.rule, context.schema)
@@ -143,12 +148,17 @@ def read_slice(
         file_slice, span = whole.slice, None
         logs = log_records(storage, replace(context, visible=whole.visible), file_slice, wanted)
     merge = SliceMerge(logs, context.rule, span)
-    for batch in _merged(storage, context, file_slice, wanted, merge):
+    for batch in _merged(storage, context, file_slice, wanted, merge, sought):
         yield batch if wanted.names == schema.names else batch.select(schema.names)
 
 
 def _merged(
-    storage: Storage, context: ReadContext, file_slice: FileSlice, schema: pa.Schema, merge: SliceMerge
+    storage: Storage,
+    context: ReadContext,
+    file_slice: FileSlice,
+    schema: pa.Schema,
+    merge: SliceMerge,
+    sought: SoughtKeys | None,
 ) -> Iterator[pa.RecordBatch]:
     base = file_slice.base
     if base is not None:
@@ -159,6 +169,7 @@ def _merged(
             batch_rows=merge.batch_rows,
             history=context.history,
             unstored=context.unstored,
+            sought=sought,
         ):
             yield from merge.replaced(batch)
     yield from merge.fresh()
@@ -237,12 +248,18 @@ def read_base_file(
     batch_rows: int = MIN_BATCH_ROWS,
     history: ColumnHistory | None = None,
     unstored: UnstoredColumns | None = None,
+    sought: SoughtKeys | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of a base file, conformed to the schema: columns that the file lacks are null.
+    """Rows of a base file, conformed to the schema: columns that the file lacks are null. `sought`: rows with other keys may be
+    missing.
 
     Raises:
         CorruptFileError: the file is missing, truncated or does not decode.
     """
+    if sought is not None and history is None and unstored is None:
+        for _, batch in read_sought_rows(storage, base, schema, sought, batch_rows=batch_rows):
+            yield batch
+        return
     renames = None if history is None else renames_for(history, base.instant, path=base.path)
     where = f"{base.path} of table {storage.uri}"
     stored = schema if unstored is None else unstored.decoded(schema)
@@ -264,8 +281,41 @@ def stored_batches(
     return skeleton_batches(file, source, names, schema, folder, read=read, path=path)
 
 
+def read_sought_rows(
+    storage: Storage, base: StoredRows, schema: pa.Schema, sought: SoughtKeys, *, batch_rows: int = MIN_BATCH_ROWS
+) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+    """The numbers of the rows of a base file that have one of the keys, and these rows; of files that do not store keys all rows.
+
+    Raises:
+        CorruptFileError: as `read_base_file`.
+    """
+    path = f"{base.path} of table {storage.uri}"
+    is_stored = not (isinstance(base, BaseFile) and base.source)
+    with open_base_file(storage, base, encode=schema.names) as (file, _):
+        if is_stored and can_seek(file):
+
+            def read(names: Sequence[str], group: int) -> Iterator[pa.RecordBatch]:
+                return base_batches(
+                    file, names, size_bytes=base.size_bytes, batch_rows=batch_rows, path=path, group=group
+                )
+
+            for numbers, batch in sought_rows(file, schema.names, sought, read, path=path):
+                yield numbers, conform(batch, schema, path=path)
+            return
+    begin = 0
+    for batch in read_base_file(storage, base, schema, batch_rows=batch_rows):
+        yield np.arange(begin, begin + batch.num_rows), batch
+        begin += batch.num_rows
+
+
 def base_batches(
-    file: pq.ParquetFile, names: Sequence[str], *, size_bytes: int, batch_rows: int, path: str
+    file: pq.ParquetFile,
+    names: Sequence[str],
+    *,
+    size_bytes: int,
+    batch_rows: int,
+    path: str,
+    group: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Those of the columns that a base file has, in batches of about so many rows, fewer where these are large."""
     present = set(file.schema_arrow.names)
@@ -276,7 +326,7 @@ def base_batches(
     # To look at each column takes long where there are many, so it is done only where a batch may be too large.
     if batch_rows * row_bytes(file, path=path) > most_bytes:
         batch_rows = min(batch_rows, max(_FEWEST_ROWS, int(most_bytes / row_bytes(file, columns, path=path))))
-    yield from read_batches(file, columns, batch_rows=batch_rows, path=path, threads=not large)
+    yield from read_batches(file, columns, batch_rows=batch_rows, path=path, threads=not large, group=group)
 
 
 def with_encoded(schema: pa.Schema, stored: pa.Schema) -> pa.Schema:

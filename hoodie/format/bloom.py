@@ -161,6 +161,12 @@ class HudiBloomFilter:
             found[block.rows] = self._probe(block)
         return found
 
+    def might_contain_one(self, chains: _Words) -> bool:
+        """Whether it might contain one of the keys of which these are the `hash_chains`."""
+        places = chains[: self.hashes] % np.uint32(self.bits)
+        byte, mask = places >> 3, np.left_shift(np.uint8(1), (places & 7).astype(np.uint8))
+        return any(bool(((row[byte] & mask) != 0).all(axis=0).any()) for row in self.rows)
+
     def _probe(self, block: _Block) -> npt.NDArray[np.bool_]:
         # Each hash rules out half of the keys that are not in the filter, so the survivors are packed together again
         # and only they are hashed on. Keys that are in the filter are never copied.
@@ -246,7 +252,7 @@ class BloomBuilder:
 def hash_chains(keys: pa.Array[Any], hashes: int) -> _Words | None:
     """So many hashes of each key, a column for each key: what a filter of any size is made of. None where a key is empty.
 
-    For the keys of many small files: for a few keys the calls into numpy cost more than the work.
+    For the keys of many small files, and for a few keys that many files are asked for: the calls into numpy cost more than the work.
     """
     text = _as_text(keys)
     found = np.empty((hashes, len(text)), np.uint32)

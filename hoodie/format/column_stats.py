@@ -113,11 +113,11 @@ def _range_of_values(values: Any) -> ValueRange:
 
 
 def ranges_of_footer(
-    metadata: pq.FileMetaData, fields: Sequence[pa.Field], *, cut: bool = False
+    metadata: pq.FileMetaData, fields: Sequence[pa.Field], *, cut: bool = False, group: int | None = None
 ) -> dict[str, ValueRange]:
     """Bounds that a Parquet footer states for these columns of the file, of which `fields` gives the types.
 
-    `cut`: texts as they are written into commits.
+    `cut`: texts as they are written into commits. `group`: of this row group alone.
     """
     wanted = {field.name for field in fields}
     schema, places = metadata.schema, {}
@@ -126,7 +126,8 @@ def ranges_of_footer(
         path = column.path
         if path in wanted and column.max_repetition_level == 0 and column.max_definition_level <= 1:
             places[path] = number
-    groups = [group for group in map(metadata.row_group, range(metadata.num_row_groups)) if group.num_rows]
+    numbers = range(metadata.num_row_groups) if group is None else [group]
+    groups = [found for found in map(metadata.row_group, numbers) if found.num_rows]
     found = {}
     for field in fields:
         place = places.get(field.name)

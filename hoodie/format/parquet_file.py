@@ -100,15 +100,17 @@ class _FarFile(pq.ParquetFile):
         self._expect = source.expect
 
     def iter_batches(self, *args: Any, **how: Any) -> Iterator[pa.RecordBatch]:
-        self._expect(_column_chunks(self.metadata, how.get("columns")))
+        self._expect(_column_chunks(self.metadata, how.get("columns"), how.get("row_groups")))
         return super().iter_batches(*args, **how)
 
 
-def _column_chunks(metadata: pq.FileMetaData, columns: Collection[str] | None) -> list[tuple[int, int]]:
-    """Where the chunks of these columns (None: of all) begin and end in the file, row group by row group."""
+def _column_chunks(
+    metadata: pq.FileMetaData, columns: Collection[str] | None, groups: Sequence[int] | None
+) -> list[tuple[int, int]]:
+    """Where the chunks of these columns (None: of all) begin and end in the file, row group by row group (None: all)."""
     wanted = None if columns is None else frozenset(columns)
     found = []
-    for number in range(metadata.num_row_groups):
+    for number in range(metadata.num_row_groups) if groups is None else groups:
         group = metadata.row_group(number)
         for i in range(group.num_columns):
             chunk = group.column(i)
@@ -173,20 +175,28 @@ def row_bytes(file: pq.ParquetFile, columns: Collection[str] | None = None, *, p
 
 
 def read_batches(
-    file: pq.ParquetFile, columns: Sequence[str], *, batch_rows: int, path: str, threads: bool = True
+    file: pq.ParquetFile,
+    columns: Sequence[str],
+    *,
+    batch_rows: int,
+    path: str,
+    threads: bool = True,
+    group: int | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """All rows with these columns of the file, in their order; without any column, batches that have only a length.
 
     `threads`: columns are decoded beside each other, each thread with memory of its own, where that is worth the hand-over.
+    `group`: the rows of this row group alone.
 
     Raises:
         CorruptFileError: a page is damaged, or fewer or more rows come out than the footer says.
     """
-    rows = file.metadata.num_rows
+    rows = file.metadata.num_rows if group is None else file.metadata.row_group(group).num_rows
     threads = threads and _has_a_large_group(file)
     # Never the footer's word for how many rows there are: a few bytes can claim any number of them.
     names = list(columns) or file.schema_arrow.names[:1]
-    batches = file.iter_batches(batch_size=batch_rows, columns=names, use_threads=threads)
+    groups = None if group is None else [group]
+    batches = file.iter_batches(batch_size=batch_rows, row_groups=groups, columns=names, use_threads=threads)
     found = 0
     while True:
         try:

@@ -481,6 +481,17 @@ class RowFilter:
 
     expression: pc.Expression
     columns: tuple[str, ...]
+    sought: SoughtKeys | None = None
+    """Only rows with one of these keys can be kept."""
+
+
+class SoughtKeys(NamedTuple):
+    """Record keys that rows are looked up by."""
+
+    keys: pa.Array
+    """Texts, sorted, none of them null."""
+    same: str | None = None
+    """The column whose values are the record keys themselves, if there is one."""
 
 
 @dataclass(frozen=True)

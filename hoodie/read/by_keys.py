@@ -19,7 +19,7 @@ from hoodie.engine.local import LocalEngine
 from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.slice_reader import open_base_file
 from hoodie.format.base_file import read_footer
-from hoodie.format.bloom import BloomFilter
+from hoodie.format.bloom import BloomFilter, HudiBloomFilter, hash_chains
 from hoodie.metadata.keys import SECONDARY_INDEX
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.model.meta_fields import RECORD_KEY
@@ -161,7 +161,7 @@ def may_hold(
         for each in slices
         if each.base is not None
     }
-    look = partial(_may_hold, context.storage, context.cache, keys)
+    look = partial(_may_hold, context.storage, context.cache, _Hashed(keys))
     flags = dict(zip(files, LocalEngine(_THREADS).run(look, list(files.values()), label="bloom filters"), strict=True))
     return np.array(
         [
@@ -172,10 +172,29 @@ def may_hold(
     )
 
 
-def _may_hold(storage: Storage, cache: Cache, keys: pa.Array, base: BaseFile) -> bool:
+class _Hashed:
+    """Keys that many filters are asked for: each is hashed once."""
+
+    def __init__(self, keys: pa.Array) -> None:
+        self._keys = keys
+        self._chains: npt.NDArray[np.uint32] | None = None
+        self._are_hashed = True
+
+    def in_filter(self, bloom: BloomFilter) -> bool:
+        if isinstance(bloom, HudiBloomFilter) and self._are_hashed:
+            chains = self._chains
+            if chains is None or len(chains) < bloom.hashes:
+                chains = self._chains = hash_chains(self._keys, bloom.hashes)
+            if chains is not None:
+                return bloom.might_contain_one(chains)
+            self._are_hashed = False  # a key is empty
+        return bool(bloom.might_contain(self._keys).any())
+
+
+def _may_hold(storage: Storage, cache: Cache, keys: _Hashed, base: BaseFile) -> bool:
     name = (storage.identity, base.path, base.size_bytes)
     bloom = cache.get(_FILTERS, name, partial(_filter_of, storage, base), lambda kept: kept.size_bytes).bloom
-    return bloom is None or bool(bloom.might_contain(keys).any())
+    return bloom is None or keys.in_filter(bloom)
 
 
 def _filter_of(storage: Storage, base: BaseFile) -> _Kept:

@@ -20,10 +20,13 @@ from hoodie.model.statistics import ALL_NULL, UNKNOWN, ValueRange
 from hoodie.options.table import TableConfig
 from hoodie.options.values import KeyGeneratorType
 from hoodie.storage.base import Storage
+from hoodie.storage.cache import Cache, Kind
 from hoodie.view.context import Snapshot
 from hoodie.view.listing import Catalogue
 
 _FOOTER_THREADS = 16
+_RANGE_BYTES = 256
+"""What the bounds of a column take."""
 _CACHED_SCHEMAS = 64
 
 Kinds = Mapping[str, pa.DataType]
@@ -100,10 +103,10 @@ class FileRanges:
             for at, each in found.items()
         }
 
-    def with_footers(self, found: Mapping[int, Gathered]) -> dict[int, Gathered]:
-        """The same with what the footers of unread files say."""
+    def with_footers(self, found: Mapping[int, Gathered], cache: Cache) -> dict[int, Gathered]:
+        """The same with what the footers of unread files say, each of which is read once while the cache keeps it."""
         files = [base for each in found.values() for base in each.unread]
-        read = partial(read_ranges, self._storage, dict(self._columns))
+        read = partial(_kept_ranges, self._storage, cache, dict(self._columns))
         footers = iter(LocalEngine(_FOOTER_THREADS).run(read, files, label="footers"))
         return {at: Gathered((*each.known, *(next(footers) for _ in each.unread))) for at, each in found.items()}
 
@@ -182,6 +185,16 @@ class _Stated(NamedTuple):
 def _kinds_of(schema_json: str) -> Kinds:
     stored = arrow_from_avro(parse_schema(schema_json))
     return {field.name: field.type for field in [*META_FIELDS, *stored]}
+
+
+_FOOTERS: Kind[Known] = Kind("bounds in footers")
+
+
+def _kept_ranges(storage: Storage, cache: Cache, columns: Kinds, base: BaseFile) -> Known:
+    name = (storage.identity, base.path, base.size_bytes, tuple(columns.items()))
+    return cache.get(
+        _FOOTERS, name, partial(read_ranges, storage, columns, base), lambda known: _RANGE_BYTES * len(known)
+    )
 
 
 def read_ranges(storage: Storage, columns: Kinds, base: BaseFile) -> Known:

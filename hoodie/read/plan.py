@@ -21,7 +21,7 @@ from hoodie.model.meta_fields import META_COLUMNS, with_meta_fields
 from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask, RowFilter, WholeSlice
 from hoodie.options.read import ReadOptions
 from hoodie.read.changes import in_order, plan_changes
-from hoodie.read.prune import choice_of, prune
+from hoodie.read.prune import choice_of, prune, sought_by
 from hoodie.read.ranges import PulledRange, plan_range, refuse_cleaned
 from hoodie.read.where import column_named, parse_filter
 from hoodie.telemetry import note, record, span
@@ -217,6 +217,8 @@ def _context_of(
     default = schema.names if meta_columns else [n for n in schema.names if n not in META_COLUMNS]
     columns = _columns(options.columns, schema, default)
     row_filter = parse_filter(options.where, schema)
+    if row_filter is not None and options.where is not None:
+        row_filter = replace(row_filter, sought=sought_by(options.where, context.config, schema))
     if row_filter is not None and not context.config.populate_meta_fields:
         _refuse_empty_columns(context, row_filter)
     read_context = ReadContext(

@@ -32,7 +32,7 @@ from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import MergeMode
 from hoodie.model.files import FileSlice
 from hoodie.model.meta_fields import PARTITION_PATH, with_meta_fields
-from hoodie.model.plans import ReadContext, RowFilter
+from hoodie.model.plans import ReadContext, RowFilter, SoughtKeys
 from hoodie.model.statistics import UNKNOWN, Pruning, ValueRange
 from hoodie.options.table import TableConfig
 from hoodie.read.bounds import may_match
@@ -81,6 +81,14 @@ def _kinds_of(read_context: ReadContext, row_filter: RowFilter) -> dict[str, pa.
     return {
         name: kind for name, kind in fields.items() if has_bounds(kind) and _keeps_its_name(read_context.history, name)
     }
+
+
+def sought_by(where: Where, config: TableConfig, schema: pa.Schema) -> SoughtKeys | None:
+    """The record keys that a filter asks for, where it asks for few."""
+    keys = keys_asked_for(_tree_of(where, schema), config, schema)
+    if keys is None:
+        return None
+    return SoughtKeys(keys.drop_null().sort(), same_as_key(config, {field.name: field.type for field in schema}))
 
 
 def _tree_of(where: Where, schema: pa.Schema) -> pc.Expression | Condition:
@@ -151,7 +159,7 @@ class _Pruner:
             else:
                 known[at] = found
         self._judge(known, columns, of_partitions)
-        self._judge(files.with_footers(to_read), columns, of_partitions)
+        self._judge(files.with_footers(to_read, self.context.cache), columns, of_partitions)
         return unknown, footers
 
     def _by_values(self) -> bool:

@@ -20,7 +20,14 @@ from hoodie.filegroup.log_blocks import counted_logs
 from hoodie.filegroup.log_scan import read_log_rows
 from hoodie.filegroup.row_copies import can_be_copied
 from hoodie.filegroup.run import run_read
-from hoodie.filegroup.slice_reader import filter_errors, keep_rows, merge_columns, needed_columns, read_base_file
+from hoodie.filegroup.slice_reader import (
+    filter_errors,
+    keep_rows,
+    merge_columns,
+    needed_columns,
+    read_base_file,
+    read_sought_rows,
+)
 from hoodie.model.files import LogFile
 from hoodie.model.instant import InstantRange
 from hoodie.model.plans import ChangeTask, ReadContext, ReadTask
@@ -115,8 +122,12 @@ def run_task(storage: Storage, context: ReadContext, task: Task) -> Iterator[pa.
 
 
 def _living(storage: Storage, context: ReadContext, task: FileTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    at = 0
+    at, sought = 0, None if context.filter is None else context.filter.sought
     try:
+        if sought is not None and not task.copy_of:
+            for numbers, batch in read_sought_rows(storage, task.file, schema, sought):
+                yield _alive(task.file.dead, batch, numbers)
+            return
         for batch in read_base_file(storage, task.file, schema):
             yield _without(task.file.dead, batch, at)
             at += batch.num_rows
@@ -137,6 +148,14 @@ def _from_logs(
         for batch in rows.slice(passed).combine_chunks().to_batches():
             yield _without(task.file.dead, batch, first + passed)
             passed += batch.num_rows
+
+
+def _alive(dead: np.ndarray | None, batch: pa.RecordBatch, numbers: np.ndarray) -> pa.RecordBatch:
+    """The batch, whose rows have these numbers, without its dead rows."""
+    if dead is None:
+        return batch
+    alive = ~np.isin(numbers, dead, assume_unique=True)
+    return batch if alive.all() else batch.filter(pa.array(alive))
 
 
 def _without(dead: np.ndarray | None, batch: pa.RecordBatch, at: int) -> pa.RecordBatch:

@@ -16,7 +16,7 @@ from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import InstantRange, InstantTime, VisibleInstants
 from hoodie.model.meta_fields import COMMIT_TIME, META_COLUMNS, RECORD_KEY, with_meta_fields
 from hoodie.model.names import PROPERTIES
-from hoodie.model.plans import MergeRule, ReadContext, ReadTask, RowFilter
+from hoodie.model.plans import MergeRule, ReadContext, ReadTask, RowFilter, SoughtKeys
 from tests.log_blocks import COLUMNS, data, deletes, t
 from tests.memory_tables import FakeClock, new_storage
 
@@ -94,6 +94,21 @@ def test_a_filter_sees_merged_rows_only_and_its_column_is_not_given():
     where = RowFilter(pc.field("ts") == 5, ("ts",))
     assert rows(read(stored(("a", 5, "a1"), ("b", 5, "b1")), data(2, ("a", 6, "a2")), where=where)) == [("b", "b1")]
     assert rows(read(stored(("a", 5, "a1")), where=RowFilter(pc.field("ts") > 5, ("ts",)))) == []
+
+
+@pytest.mark.parametrize("same", [None, "val"])
+def test_rows_of_sought_keys_are_merged_as_in_a_whole_read(same):
+    blocks = data(2, ("k3", 2, "new"), ("k60", 2, "fresh"), ("k61", 2, "k61")), deletes(3, ("k4", 5))
+    sought = pa.array(["k3", "k4", "k5", "k60"])
+    kept = {"expression": pc.field(RECORD_KEY).isin(sought), "columns": (RECORD_KEY,)}
+    base = [(f"k{n}", 1, f"k{n}") for n in range(20)]
+    found = read(
+        stored(*base, row_group_size=7), *blocks, where=RowFilter(**kept, sought=SoughtKeys(sought, same=same))
+    )
+    assert rows(found) == [("k3", "new"), ("k5", "k5"), ("k60", "fresh")]
+    assert rows(found) == rows(read(stored(*base), *blocks, where=RowFilter(**kept)))
+    alone = read(stored(*base, row_group_size=7), where=RowFilter(**kept, sought=SoughtKeys(sought, same=same)))
+    assert rows(alone) == [("k3", "k3"), ("k4", "k4"), ("k5", "k5")]
 
 
 def test_keys_in_many_row_groups_are_each_met_once():

@@ -19,6 +19,7 @@ from hoodie.format.bloom import (
     BloomFilter,
     bloom_size,
     build_bloom,
+    hash_chains,
     most_entries,
     parse_bloom,
     register_bloom,
@@ -177,6 +178,19 @@ def test_blocks_of_many_keys_of_one_length_equal_single_keys(length):
     expected = sorted({place for key in keys for place in places(key, bits=bits, hashes=hashes)})
     assert np.flatnonzero(np.unpackbits(whole.rows[0], bitorder="little")).tolist() == expected
     assert uneven.might_contain(pa.array(keys)).all()
+
+
+@pytest.mark.parametrize("type_code", ["SIMPLE", "DYNAMIC_V0"])
+def test_keys_hashed_once_get_the_answers_of_each_filter(type_code):
+    held = pa.array([f"key-{n}" for n in range(200)])
+    sought = pa.array([f"{word}-{n}" for word in ("key", "other", "z") for n in range(190, 260)])
+    for entries, fpp in ((20, 0.3), (64, 1e-4)):
+        bloom = build_bloom(type_code, held, num_entries=entries, fpp=fpp, max_entries=120)
+        said = bloom.might_contain(sought).tolist()
+        chains = hash_chains(sought, bloom.hashes + 2)
+        assert [bloom.might_contain_one(chains[:, at : at + 1]) for at in range(len(sought))] == said
+        assert bloom.might_contain_one(chains)
+        assert bloom.might_contain_one(chains[:, 70:]) == any(said[70:])
 
 
 def test_more_keys_than_a_block_are_all_found():

@@ -61,6 +61,30 @@ def test_what_logs_and_later_files_hold_is_found(tmp_path):
     assert numbers(table.changes(where=f"id = '{make(8)}'")) == [800]
 
 
+@pytest.mark.parametrize("copies", ["true", "false"])
+def test_look_ups_give_the_rows_of_a_whole_scan(tmp_path, copies):
+    table, make = filled(tmp_path / "t", partition_by="day", ordering="ts")
+    options = {"hoodie.python.mor.row.copies": copies}
+    table.upsert([{"id": make(n), "day": f"d{n % 2}", "ts": 2, "n": -n} for n in range(0, 300, 7)], options)
+    table.delete([{"id": make(n), "day": f"d{n % 2}"} for n in range(0, 300, 11)], options)
+    table.upsert([{"id": make(n), "day": f"d{n % 2}", "ts": 3, "n": 5000 + n} for n in range(0, 400, 13)], options)
+    every = table.scan().to_arrow()
+    for keys in ([make(n) for n in range(0, 420, 3)], [make(77)], [make(7)], [make(13), make(390)]):
+        wanted = every.filter(pc.field("id").isin(keys)).sort_by("id")
+        assert table.lookup(keys).to_arrow().sort_by("id").equals(wanted)
+
+
+def test_footers_are_read_once_for_their_bounds(tmp_path, monkeypatch):
+    table, make = filled(tmp_path / "t", table_type="COPY_ON_WRITE")
+    monkeypatch.setattr("hoodie.read.file_ranges.statement_of", lambda *_: None)
+    opened = []
+    ranges = hoodie.read.file_ranges.read_ranges
+    monkeypatch.setattr("hoodie.read.file_ranges.read_ranges", lambda *args: opened.append(args[-1]) or ranges(*args))
+    for number in (7, 8):
+        assert numbers(table.lookup([make(number)])) == [number]
+    assert len(opened) == FILES
+
+
 def test_keys_of_several_columns(tmp_path):
     table = hoodie.create_table(tmp_path / "t", record_key=["a", "b"], partition_by="day")
     for part in range(4):

@@ -1,0 +1,98 @@
+"""Rows of a base file that have one of a few record keys: other columns are decoded only in row groups where one of them stands.
+
+A filter by keys passes over nearly all rows. So the keys are read first, and of the other columns texts that repeat stay encoded
+until a few rows of them are left.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hoodie.format.column_stats import ranges_of_footer
+from hoodie.format.parquet_file import read_batches
+from hoodie.model.meta_fields import RECORD_KEY
+from hoodie.model.plans import SoughtKeys
+
+_TEXT = pa.string()
+_BATCH_ROWS = 64 * 1024
+
+ReadGroup = Callable[[Sequence[str], int], Iterator[pa.RecordBatch]]
+"""Columns, and the number of a row group -> its rows."""
+
+
+def can_seek(file: pq.ParquetFile) -> bool:
+    """Whether the file stores record keys as they are sought."""
+    at = file.schema_arrow.get_field_index(RECORD_KEY)
+    return at >= 0 and file.schema_arrow.field(at).type == _TEXT
+
+
+def sought_rows(
+    file: pq.ParquetFile, names: Sequence[str], sought: SoughtKeys, read: ReadGroup, *, path: str
+) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
+    """Numbers of rows, ascending, and these rows with those of the columns that the file has; `path` is for messages.
+
+    Raises:
+        CorruptFileError: a column does not decode.
+    """
+    schema = file.schema_arrow
+    present = [name for name in dict.fromkeys(names) if schema.get_field_index(name) >= 0]
+    # A key of one column of texts is that column's value.
+    of_keys = [name for name in present if name in (RECORD_KEY, sought.same) and schema.field(name).type == _TEXT]
+    others = [name for name in present if name not in of_keys]
+    first, values = 0, [str(key) for key in sought.keys.to_pylist()]
+    for group in range(file.metadata.num_row_groups):
+        if _may_hold(file, group, values):
+            rows, keys = _rows_of_keys(file, group, sought.keys, path=path)
+            if len(rows):
+                columns = {**dict.fromkeys(of_keys, keys), **_at(rows, others, read(others, group) if others else ())}
+                yield first + rows, pa.RecordBatch.from_arrays([columns[name] for name in present], names=present)
+        first += file.metadata.row_group(group).num_rows
+
+
+def _at(rows: np.ndarray, names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> dict[str, pa.Array]:
+    """The columns of some rows, together: whoever filters them pays for each batch."""
+    begin, found = 0, []
+    for batch in batches:
+        start, stop = np.searchsorted(rows, (begin, begin + batch.num_rows))
+        if start < stop:
+            few = batch.take(pa.array(rows[start:stop] - begin))
+            found.append([_decoded(few.column(name)) for name in names])
+        begin += batch.num_rows
+    return {name: pa.concat_arrays(parts) for name, parts in zip(names, zip(*found, strict=True), strict=True)}
+
+
+def _decoded(column: Any) -> pa.Array:
+    found: pa.Array = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    return found
+
+
+def _rows_of_keys(file: pq.ParquetFile, group: int, keys: pa.Array, *, path: str) -> tuple[np.ndarray, pa.Array]:
+    """Numbers of the rows of a row group that have one of the keys, and their keys."""
+    numbers, found, begin = [], [], 0
+    for batch in read_batches(file, [RECORD_KEY], batch_rows=_BATCH_ROWS, path=path, group=group):
+        stored = batch.column(0)
+        mask = pc.is_in(stored, value_set=keys)
+        if mask.true_count:
+            numbers.append(begin + np.flatnonzero(mask.to_numpy(zero_copy_only=False)))
+            found.append(stored.filter(mask))
+        begin += len(stored)
+    if not found:
+        return np.empty(0, np.int64), pa.array([], _TEXT)
+    return np.concatenate(numbers), pa.concat_arrays(found)
+
+
+def _may_hold(file: pq.ParquetFile, group: int, values: Sequence[str]) -> bool:
+    """Whether one of the texts, which are sorted, lies within the row group's bounds."""
+    field = pa.field(RECORD_KEY, _TEXT)
+    stated = ranges_of_footer(file.metadata, [field], group=group)[RECORD_KEY]
+    if not stated.values or stated.low is None:
+        return stated.values
+    place = bisect_left(values, stated.low)
+    return place < len(values) and values[place] <= stated.high
