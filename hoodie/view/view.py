@@ -314,8 +314,8 @@ class FileSystemView:
                     command = hoodie_command("repair", self._listing.uri, "partition-metadata", "--yes")
                     raise MissingFileError(
                         f"{join(partition_path, PARTITION_METADATA)} of table {self._listing.uri} is gone, without which no engine "
-                        f"sees the files of partition {partition_path!r}: {command} writes it anew, and so does a row that is "
-                        "written into it"
+                        f"sees the files of partition {partition_path!r}: {command} writes it anew, and so does a "
+                        "write that begins a file group in it"
                     )
                 found.append(file_slice)
         return found

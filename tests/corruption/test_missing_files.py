@@ -164,8 +164,11 @@ def test_the_file_that_makes_a_folder_a_partition(tmp_path, table_type):
     (tmp_path / "t" / "x" / METADATA).unlink()
     with pytest.raises(MissingFileError, match=f"x/{METADATA}"):
         table.scan()
-    table.upsert(rows(4))  # brings it back
-    assert read_all(table) == [("a", 4), ("b", 4)]
+    table.upsert(rows(4))  # goes on in its file group, and does not ask
+    with pytest.raises(MissingFileError, match="begins a file group"):
+        table.scan()
+    table.append(rows(5, ["c"], ["x"]))  # brings it back
+    assert read_all(table) == [("a", 4), ("b", 4), ("c", 5)]
 
 
 @pytest.mark.parametrize("table_type", [COW, MOR])

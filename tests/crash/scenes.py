@@ -4,7 +4,7 @@ from functools import cache
 
 from hoodie.model.enums import TableType
 from hoodie.model.names import STAGING
-from hoodie.publish.copying import Decision, Said
+from hoodie.publish.copying import Decision, Verdict
 from hoodie.storage.faults import FaultStorage, crash_points
 from hoodie.storage.memory import MemoryStorage
 from tests.bucket import BucketStorage
@@ -68,7 +68,7 @@ def is_decided(storage):
     for info in storage.list(STAGING, recursive=True):
         if info.path.endswith("/_decision"):
             decision = Decision.decode(storage.read(info.path), path=info.path)
-            return decision.said is Said.COMPLETE and not storage.exists(decision.path)
+            return decision.verdict is Verdict.COMPLETE and not storage.exists(decision.path)
     return False
 
 

@@ -19,10 +19,10 @@ FOOTER = BaseFileFooter("f", 3, None, None, None, None, None)
 KEYS = st.lists(st.sampled_from([f"k{n}" for n in range(12)]), max_size=8)
 
 
-def known(keys, *, asked=True):
+def known(keys, *, queried=True):
     made = KnownFile(FOOTER)
     made.keys = pa.array(keys, pa.string())
-    made.asked = asked
+    made.queried = queried
     return made
 
 
@@ -50,7 +50,7 @@ def test_each_file_of_a_block_answers_as_by_itself(alike, stored, sought):
 
 def test_files_get_an_index_in_common_once_they_stay_as_they_are():
     files = [known([f"a{n}", f"b{n}"]) for n in range(2 * BLOCK_FILES + 3)]
-    growing = known(["new"], asked=False)
+    growing = known(["new"], queried=False)
     in_blocks([*files[:-1], growing])
     blocks = [file.block for file in files]
     assert blocks[:BLOCK_FILES] == [blocks[0]] * BLOCK_FILES
@@ -58,7 +58,7 @@ def test_files_get_an_index_in_common_once_they_stay_as_they_are():
     assert blocks[0] is not None
     assert blocks[BLOCK_FILES] not in (None, blocks[0])
     assert blocks[2 * BLOCK_FILES :] == [None] * 3
-    in_blocks([*files[:-1], growing, known(["newer"], asked=False)])
+    in_blocks([*files[:-1], growing, known(["newer"], queried=False)])
     assert [file.block for file in files] == blocks
 
 
@@ -70,7 +70,7 @@ def test_files_of_which_one_may_not_stay_get_none(missing):
     elif missing == "not read":
         files[3].keys = None
     else:
-        files[3].asked = False
+        files[3].queried = False
     in_blocks(files)
     assert [file.block for file in files if file is not None] == [None] * (BLOCK_FILES - (missing == "not known"))
 
@@ -93,7 +93,7 @@ def test_no_block_keeps_the_keys_of_a_file_that_was_forgotten():
         cache.put(at, FOOTER, pa.array([at.path]))
     files = [cache.get(at) for at in names[:BLOCK_FILES]]
     for file in files:
-        file.asked = True
+        file.queried = True
     in_blocks(files)
     assert all(file.block is not None for file in files)
     for at in names[BLOCK_FILES:]:

@@ -424,6 +424,8 @@ TEXTS = {
     "hoodie.metadata.record.index.enable": "true",
     "hoodie.metadata.record.index.min.filegroup.count": "7",
     "hoodie.metadata.record.index.max.filegroup.count": "7",
+    "hoodie.metadata.record.level.index.min.filegroup.count": "7",
+    "hoodie.metadata.record.level.index.max.filegroup.count": "7",
 }
 
 
