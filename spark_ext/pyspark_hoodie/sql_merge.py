@@ -80,6 +80,8 @@ def small_merge(
     if columns:
         needed = records if by_key_alone else key_columns(config)
         alone = merging.alone(list(columns), list(names), needed, keys)
+    if alone is None and not merging.keepsUnmatched():
+        return None
     source = DataFrame(java.Planning.frame(spark._jsparkSession, merging.given()), spark)
     rows = _collected(source, target)
     if rows is None:

@@ -70,6 +70,9 @@ public class Merging {
     return fits && other.deterministic() && equal.put(((Attribute) stored).name(), other) == null;
   }
 
+  /* Whether rows of the source without a partner count. Only then Spark's join sorts the whole table: else it costs as little as ours. */
+  public boolean keepsUnmatched() { return join.joinType() == RightOuter$.MODULE$; }
+
   /* Columns of the table that equal something of the source. */
   public List equated() { return new ArrayList(equal.keySet()); }
 
