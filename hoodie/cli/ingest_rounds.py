@@ -25,13 +25,13 @@ _CLEAR = "\r\x1b[K"
 
 def run_rounds(args: argparse.Namespace, source: str, target: str, **arguments: Any) -> int:
     """Ingest, with the arguments of `hoodie.ingest` and those that both command lines have; gives the exit status."""
-    told = Told(one_line=not args.json and sys.stdout.isatty() and shown_as() == BAR)
+    lines = RoundLines(one_line=not args.json and sys.stdout.isatty() and shown_as() == BAR)
 
     def tell(done: IngestRound) -> None:
         if args.json:
             print(harmless_json(asdict(done)), flush=True)
         elif not args.quiet:
-            told.tell(done)
+            lines.show(done)
 
     if args.continuous:
         signal.signal(signal.SIGTERM, _end)
@@ -47,13 +47,13 @@ def run_rounds(args: argparse.Namespace, source: str, target: str, **arguments: 
             **arguments,
         )
     finally:
-        told.close()
+        lines.close()
     if not result.rounds and not args.json and not args.quiet:
         print("nothing new")
     return DONE
 
 
-class Told:
+class RoundLines:
     """Prints rounds as they end. Where somebody watches, one line stands for all of them, and is written over."""
 
     def __init__(self, *, one_line: bool, clock: Callable[[], float] = time.monotonic) -> None:
@@ -62,7 +62,7 @@ class Told:
         self._began_s = clock()
         self._rounds = self._rows = self._pieces = self._bad = 0
 
-    def tell(self, done: IngestRound) -> None:
+    def show(self, done: IngestRound) -> None:
         self._rounds += 1
         self._rows += done.rows
         self._pieces += done.pieces

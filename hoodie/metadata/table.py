@@ -311,10 +311,10 @@ class MetadataTable:
         """The newest file slices, without the file groups of an index of this name that was dropped, and built again with fewer."""
         gone = [each for each in view.file_groups(partition) if not each.slices and each.missing]
         commits = view.timeline.commits if gone else ()
-        begun = [
+        firsts = [
             each for each in commits if is_first(each) and partition in self.opened.active.read_commit(each).write_stats
         ]
-        since = max((each.position for each in begun), default=InstantTime(""))
+        since = max((each.position for each in firsts), default=InstantTime(""))
         older = {each.time for each in commits if each.position < since}
         former = {each.id for each in gone if all(_times_of(file) <= older for file in each.missing)}
         if not former:

@@ -274,12 +274,12 @@ class MetadataWriter:
         active, storage, schema = self.opened.active, self.opened.storage, self.scope.schema
         # Nothing depends on these two after a loss of power: they are durable with the completed file, at the latest.
         requested, inflight, completed = (Instant(time, Action.DELTACOMMIT, state) for state in State)
-        begun = [each for each in logs if each.shard.begins]
+        new_groups = [each for each in logs if each.shard.begins]
         logs = [each for each in logs if len(each.shard.keys) or len(each.shard.removed)]
         planned = CommitMetadata(WriteOperation.UPSERT, _by_partition(_stat(each, 0) for each in logs))
         active.create(requested, durable=False)
         active.create(inflight, active.encode_commit(inflight, planned), durable=False)
-        for each in begun:  # Apache Hudi finds a file group without records by this log
+        for each in new_groups:  # Apache Hudi finds a file group without records by this log
             empty = delete_block(each.partition, time, pa.array([], BINARY))
             storage.create_new(join(each.partition, _named(each.piece, each.version - 1)), empty)
 

@@ -37,8 +37,6 @@ from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.migration_results import MigrationStep
 from hoodie.model.names import (
     BOOTSTRAP_BEGUN,
-    HOODIE,
-    PARTITION_METADATA,
     PROPERTIES,
     BaseFileName,
     WriteToken,
@@ -52,6 +50,7 @@ from hoodie.options.write import WriteOptions
 from hoodie.storage.base import Storage
 from hoodie.timeline.clock import Clock, zone_of
 from hoodie.view.bootstrap import INSTANT
+from hoodie.view.context import load_config
 from hoodie.write.create import check_place
 from hoodie.write.publish import commit_metadata, ensure_partitions
 
@@ -67,14 +66,6 @@ def options_of(source: MigrationSource, options: Mapping[str, str]) -> Mapping[s
     named = {_HIVE_STYLE: "true"} if any("=" in each for each in folders) else {}
     encoded = {_URL_ENCODE: "true"} if any("%" in each for each in folders) else {}
     return {**named, **encoded, **options}
-
-
-def is_begun(storage: Storage) -> bool:
-    """Whether a run died before there was a table. What one left that died right behind it goes."""
-    if storage.exists(PROPERTIES):
-        storage.delete(BOOTSTRAP_BEGUN)
-        return False
-    return storage.exists(BOOTSTRAP_BEGUN)
 
 
 def require_in_place(source: MigrationSource, config: TableConfig) -> ParquetSource:
@@ -114,50 +105,60 @@ class InPlace:
     def steps(self) -> Iterator[MigrationStep]:
         """Make the table, in one step.
 
-
         Raises:
-            TableExistsError: one came to be there meanwhile. SchemaError, OptionError: a file cannot be taken as it is.
+            TableExistsError: one came to be there meanwhile, or a run with other arguments began one. SchemaError, OptionError: a file
+                cannot be taken as it is.
         """
         started_s = time.monotonic()
         storage, source = self.storage, self.source
-        note = self._begun()
+        note = self._note()
         pieces = [(number, piece) for number, piece in enumerate(source.pieces) if piece.rows]
         made = storage.each(lambda each: self._skeleton(*each), pieces)
         ensure_partitions(storage, sorted({each.stat.partition_path for each in made}), INSTANT)
         write_index(storage, source.uri, [each.mapped for each in made], made_ms=note.made_ms)
+        self._require_ours(made)
         self._commit(note, made)
         if self.config.layout.by_completion:
             storage.mkdirs(self.config.history_folder)
         properties = {**self.config.raw, **_properties(self.config, source.uri)}
-        with suppress(FileExistsError):  # another run was faster
+        try:
             storage.create_new(PROPERTIES, format_properties(properties, comment=["Properties"]).encode())
+        except FileExistsError:
+            self._require_ours(made)
         storage.delete(BOOTSTRAP_BEGUN)
         count = len(source.pieces)
         rows = sum(each.stat.num_writes for each in made)
         yield MigrationStep(0, count, count, count, rows, INSTANT, time.monotonic() - started_s)
 
-    def _begun(self) -> _Note:
-        """The note of the run that began; what one for another table left is taken away."""
+    def _require_ours(self, made: Sequence[_Made]) -> None:
+        """Raises TableExistsError where another table came to be, in which the skeletons would count; a run with the same arguments
+        may have been faster.
+        """
+        storage = self.storage
+        if storage.exists(PROPERTIES) and load_config(storage).bootstrap_base != self.source.uri:
+            storage.delete_all([each.stat.path for each in made])
+            raise TableExistsError(
+                f"another table came to be at {storage.uri} during the migration of {self.source.uri}: choose another path"
+            )
+
+    def _note(self) -> _Note:
+        """The note of the run that began."""
         storage = self.storage
         clock = Clock(storage.now_s, zone_of(self.config.timezone), time.sleep)
         mine = _Note(self._identity(), clock.allot(None), int(storage.now_s() * 1000))
-        there = _note_in(storage)
-        if there is None:
+        if not storage.exists(BOOTSTRAP_BEGUN):
             check_place(storage)
-        elif there.identity == mine.identity:
-            return there
-        else:
-            _clear(storage)
-        try:
-            storage.create_new(BOOTSTRAP_BEGUN, json.dumps(mine._asdict()).encode())
-        except FileExistsError as exc:
-            there = _note_in(storage)
-            if there is None or there.identity != mine.identity:
-                raise TableExistsError(
-                    f"another migration makes a table at {storage.uri}: choose another path"
-                ) from exc
-            return there
-        return mine
+            if storage.exists(PROPERTIES):
+                raise _just_made(storage)
+            with suppress(FileExistsError):
+                storage.create_new(BOOTSTRAP_BEGUN, json.dumps(mine._asdict()).encode())
+        there = _note_in(storage)
+        if there.identity != mine.identity:  # its run may still be at work
+            raise TableExistsError(
+                f"a migration in place with other arguments, or of other files, began a table at {storage.uri}: run that one again; "
+                "or delete the folder when it no longer runs, and begin anew"
+            )
+        return there
 
     def _identity(self) -> str:
         """Another one where skeletons would be others."""
@@ -277,22 +278,21 @@ class _Made(NamedTuple):
     mapped: Mapped
 
 
-def _note_in(storage: Storage) -> _Note | None:
+def _note_in(storage: Storage) -> _Note:
     try:
         return _Note(**json.loads(storage.read(BOOTSTRAP_BEGUN)))
-    except FileNotFoundError:
-        return None
-    except (ValueError, TypeError):  # of a run that died when it wrote it
-        storage.delete(BOOTSTRAP_BEGUN)
-        return None
+    except FileNotFoundError as exc:
+        raise _just_made(storage) from exc
+    except (ValueError, TypeError) as exc:
+        raise CorruptFileError(
+            f"{BOOTSTRAP_BEGUN} of {storage.uri}, where a migration in place began, does not decode: delete the folder, and begin anew"
+        ) from exc
 
 
-def _clear(storage: Storage) -> None:
-    """Take away what a run for another table left, its note last."""
-    left = [info.path for info in storage.list("", recursive=True) if not info.is_folder]
-    storage.delete_all([path for path in left if path.endswith((f"_{INSTANT}.parquet", PARTITION_METADATA))])
-    storage.delete_all([path for path in left if path.startswith(f"{HOODIE}/") and path != BOOTSTRAP_BEGUN])
-    storage.delete(BOOTSTRAP_BEGUN)
+def _just_made(storage: Storage) -> TableExistsError:
+    return TableExistsError(
+        f"a table has just come to be at {storage.uri}: run this again to see whether it is the same"
+    )
 
 
 def _finished(storage: Storage, path: str, piece: Piece) -> int | None:

@@ -14,7 +14,7 @@ import hoodie.write.schema
 from hoodie.errors import OptionError
 from hoodie.migration.copying import check as checked
 from hoodie.migration.copying import copy_steps, where_it_is
-from hoodie.migration.in_place import InPlace, is_begun, options_of, require_in_place
+from hoodie.migration.in_place import InPlace, options_of, require_in_place
 from hoodie.migration.progress import start_of, steps
 from hoodie.migration.rows import Rows
 from hoodie.migration.source import MigrationSource
@@ -22,6 +22,7 @@ from hoodie.migration.source_keys import refuse_duplicates
 from hoodie.migration.sources import opener_of
 from hoodie.model.enums import WriteOperation
 from hoodie.model.migration_results import MigrationResult, MigrationStep
+from hoodie.model.names import BOOTSTRAP_BEGUN
 from hoodie.options.arguments import parse_names, parse_options
 from hoodie.options.table import TableConfig
 from hoodie.storage.uri import open_storage
@@ -116,7 +117,7 @@ def migrate(
         )
 
     place = open_storage(target, storage_options)
-    is_there = is_table(target, storage_options=storage_options) and not (mode == "in_place" and is_begun(place))
+    is_there = is_table(target, storage_options=storage_options)
     if is_there:
         table = open_table(target, storage_options=storage_options)
         opened, at = where_it_is(table, opener)
@@ -165,6 +166,8 @@ def migrate(
     done: list[MigrationStep] = []
     if mode == "in_place":
         made = InPlace(place, context.config, parquet, rows, keys, key_columns, request)
+        if is_there:
+            place.delete(BOOTSTRAP_BEGUN)  # of a run that died after its last step
         work: Iterable[MigrationStep] = () if is_there else made.steps()
     else:
         if not is_there:

@@ -355,7 +355,9 @@ FOLDER_OF_PROPERTIES = f"a folder stands at {PROPERTIES}, where a file has to be
 
 
 def lost_properties(storage: Storage) -> str | None:
-    """That the properties of a table are empty, gone, or a folder; None where they are not, or where nothing is of a table."""
+    """That the properties of a table are empty, gone, or a folder; None where they are not, or where nothing is of a table. A
+    migration in place that has not ended has not made one.
+    """
     try:
         found = storage.read(PROPERTIES)
     except FileNotFoundError:
@@ -365,7 +367,7 @@ def lost_properties(storage: Storage) -> str | None:
         ):
             return None
         if storage.exists(BOOTSTRAP_BEGUN):
-            return f"{PROPERTIES} is missing, for a migration in place was begun and has not made a table of it yet; run it again"
+            return None
         what = f"{PROPERTIES} is missing"
     except IsADirectoryError:
         return FOLDER_OF_PROPERTIES
@@ -411,6 +413,10 @@ def load_config(storage: Storage) -> TableConfig:
         raise CorruptFileError(
             f"table {storage.uri} cannot be opened: {lost}. {first}{hoodie_command('repair', storage.uri, 'properties')} shows what "
             "can be put back, and from where"
+        )
+    if storage.exists(BOOTSTRAP_BEGUN):
+        raise TableNotFoundError(
+            f"no table at {storage.uri} yet: a migration in place began there and has not ended; run it again"
         )
     other = other_format(storage)
     if other:

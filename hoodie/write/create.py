@@ -14,7 +14,7 @@ from hoodie.format.properties import format_properties
 from hoodie.index.bucket_rules import keep_rules
 from hoodie.keygen.generator import key_generator
 from hoodie.model.commands import hoodie_command
-from hoodie.model.names import PROPERTIES, name_of
+from hoodie.model.names import BOOTSTRAP_BEGUN, PROPERTIES, name_of
 from hoodie.options.concurrency import CONCURRENCY, ConcurrencyOptions
 from hoodie.options.fits import check_non_blocking
 from hoodie.options.table import DROP_COLUMNS, parse_table_config, table_properties
@@ -100,6 +100,10 @@ def _refuse_lost_table(storage: Storage) -> None:
         raise TableExistsError(
             f"there is a table at {storage.uri} already: {lost}. {hoodie_command('repair', storage.uri, 'properties')} shows what can "
             "be put back; or choose another path"
+        )
+    if storage.exists(BOOTSTRAP_BEGUN):
+        raise TableExistsError(
+            f"a migration in place makes a table at {storage.uri}: run it again if it died, or choose another path"
         )
 
 

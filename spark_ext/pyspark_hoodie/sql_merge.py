@@ -137,8 +137,8 @@ def _alone(
     if by_key_alone:
         return None  # where the row is that goes, its columns may not say
     keygen = target.keygen()
-    said = {RECORD_KEY: keygen.keys(made), PARTITION_PATH: keygen.partitions(made), DELETED: flags}
-    return RowsHere(pa.table({**said, **dict(zip(made.column_names, made.columns, strict=True))}), only_stored)
+    ids = {RECORD_KEY: keygen.keys(made), PARTITION_PATH: keygen.partitions(made), DELETED: flags}
+    return RowsHere(pa.table({**ids, **dict(zip(made.column_names, made.columns, strict=True))}), only_stored)
 
 
 def _table(columns: Sequence[pa.ChunkedArray], names: Sequence[str]) -> pa.Table:

@@ -15,6 +15,7 @@ from hoodie.model.names import METADATA_TABLE
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from hoodie.view.context import load_config
+from tests.key_turns import Turns
 from tests.memory_tables import Input, batch, keys, new_table, opened
 from tests.metadata_tables import BY_FOLDERS, KEYS, KEYS_BY_PARTITION, check_index, check_storage, opened_metadata, read
 from tests.rows import rows_of
@@ -239,34 +240,10 @@ HISTORY = 20
 def test_any_history_is_in_it(kind, seed):
     chance = random.Random(seed)
     storage, table = made(kind, chance.choice(["ts", None]), rows=0)
-    taken = 0
+    turns = Turns(table, chance, [*PARTS, "f"], some)
     for turn in range(HISTORY):
-        ids = chance.sample(range(30), chance.randint(1, 9))
-        part, ts = chance.choice([*PARTS, "f"]), turn if chance.random() < 0.8 else chance.randrange(turn + 1)
-        match chance.choice(
-            ["upsert"] * 6 + ["delete", "flag", "insert", "compact", "cluster", "overwrite", "rollback", "drop"]
-        ):
-            case "upsert":
-                table.upsert(some(ids, part=part, ts=ts))
-            case "delete":
-                table.delete(keys([Input(f"k{n}", part) for n in ids]))
-            case "flag":
-                table.upsert(some(ids, part=part, ts=ts, deleted=True))
-            case "insert":
-                table.insert(some([1000 + 10 * turn + n for n in range(3)], part=part))
-            case "compact" if kind == "MERGE_ON_READ":
-                table.compact()
-            case "cluster":
-                table.cluster(["val"])
-            case "overwrite" if turn % 3 == 0:
-                table.insert_overwrite(some([2000 + 10 * turn + n for n in range(3)], part=part))
-            case "rollback" if table.timeline.commits and taken < 3:
-                taken += 1
-                table.rollback(table.timeline.commits[-1].time)
-            case "drop" if turn % 3 == 0:
-                table.delete_partitions([part])
-            case _:
-                continue
+        if not turns.take(turn):
+            continue
         if table.timeline.commits:
             check_index(storage)
             asked = [f"k{n}" for n in chance.sample(range(30), 3)]

@@ -9,7 +9,8 @@ import pytest
 import hoodie
 import hoodie.write.keys
 from hoodie.cli.__main__ import main
-from hoodie.errors import CorruptFileError, OptionError, SchemaError, TableNotFoundError
+from hoodie.errors import OptionError, SchemaError, TableExistsError, TableNotFoundError
+from hoodie.migration import in_place
 from hoodie.migration.in_place import InPlace, options_of, require_in_place
 from hoodie.migration.migrate import migrate
 from hoodie.migration.rows import Rows
@@ -82,7 +83,7 @@ def test_a_run_that_dies_at_any_step_leaves_no_table_or_all_of_it_and_the_next_o
         storage.revive()
         try:
             found = rows_of(opened(storage, clock).scan().to_arrow())
-        except (TableNotFoundError, CorruptFileError):
+        except TableNotFoundError:
             died += 1
             found = None
         assert found in (None, rows_of(ROWS)), point
@@ -92,19 +93,35 @@ def test_a_run_that_dies_at_any_step_leaves_no_table_or_all_of_it_and_the_next_o
     assert died
 
 
-def test_what_was_begun_with_another_source_is_taken_away(tmp_path):
+def test_what_was_begun_with_other_files_is_left_to_who_began_it(tmp_path):
     source = parquet_folder(tmp_path / "s")
     asked = {"record_key": "id", "mode": "in_place"}
     migrate(source, tmp_path / "t", **asked)
     (tmp_path / "t/.hoodie/hoodie.properties").unlink()  # as it is before the last step
     (tmp_path / "t/.hoodie/.aux/.bootstrap/begun.json").write_text('{"identity": "x", "completion": "", "made_ms": 0}')
-    with pytest.raises(CorruptFileError, match="a migration in place was begun"):
+    before = {path: path.read_bytes() for path in (tmp_path / "t").rglob("*") if path.is_file()}
+    assert not hoodie.is_table(tmp_path / "t")
+    with pytest.raises(TableNotFoundError, match="a migration in place began there"):
         hoodie.open_table(tmp_path / "t")
-    gone = next(source.rglob("*.parquet"))
-    rows = pq.read_table(gone, partitioning=None).num_rows
-    gone.unlink()
-    assert migrate(source, tmp_path / "t", **asked).ok
-    assert len(stored(tmp_path / "t")) == 30 - rows
+    with pytest.raises(TableExistsError, match="a migration in place makes a table"):
+        hoodie.create_table(tmp_path / "t", record_key="id")
+    with pytest.raises(TableExistsError, match="with other arguments"):
+        migrate(source, tmp_path / "t", **asked)
+    assert {path: path.read_bytes() for path in (tmp_path / "t").rglob("*") if path.is_file()} == before
+
+
+def test_a_table_that_comes_to_be_meanwhile_stays_as_it_is(tmp_path, monkeypatch):
+    source = parquet_folder(tmp_path / "s")
+
+    def write_index(storage, *given, **more):
+        (tmp_path / "t/.hoodie/.aux/.bootstrap/begun.json").rename(tmp_path / "note")  # as if it had not been seen
+        hoodie.create_table(tmp_path / "t", record_key="id", partition_by="day").upsert(ROWS.slice(0, 2))
+        (tmp_path / "note").rename(tmp_path / "t/.hoodie/.aux/.bootstrap/begun.json")
+
+    monkeypatch.setattr(in_place, "write_index", write_index)
+    with pytest.raises(TableExistsError, match="another table came to be"):
+        migrate(source, tmp_path / "t", record_key="id", mode="in_place")
+    assert len(stored(tmp_path / "t")) == 2
 
 
 def test_what_cannot_be_done_in_place_is_refused_and_makes_nothing(tmp_path):
