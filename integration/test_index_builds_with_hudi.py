@@ -5,6 +5,7 @@ import pytest
 import hoodie
 from integration.make_goldens import OWN_DEFAULTS, rows
 from integration.metadata_tables import check
+from tests.effort import soak_but
 from tests.rows import rows_of
 
 QUIET = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false", "hoodie.compact.inline": "false"}
@@ -17,7 +18,7 @@ ITS = {
 }
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", soak_but(["MERGE_ON_READ"], ["COPY_ON_WRITE", "MERGE_ON_READ"]))
 def test_what_we_built_beside_its_writes(hudi, tmp_path, table_type):
     path, name = tmp_path / "table", f"built_{table_type.lower()}"
     hudi_options = OWN_DEFAULTS | {"hoodie.table.name": "table", "hoodie.datasource.write.table.type": table_type}

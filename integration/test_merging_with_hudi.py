@@ -5,6 +5,7 @@ Histories are random (the seed is fixed) over a few keys: late rows, ties, nulls
 """
 
 import datetime as dt
+import itertools
 import random
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from hoodie.options.mergers import register_merger
 from integration import rust_peer
 from integration.hudi_client import PeerError, read_options
 from integration.views import View, ours, views_of
+from tests.effort import soak_but
 from tests.rows import rows_of
 
 MODEL = "org.apache.hudi.common.model."
@@ -107,6 +109,8 @@ def disagreements(hudi, path) -> list[View]:
     ]
 
 
+BLOOM: dict[str, str] = {}
+BUCKET = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}
 FIRST = [("COPY_ON_WRITE", True), ("MERGE_ON_READ", False)]
 
 
@@ -233,9 +237,9 @@ def test_values_of_a_deleted_row_come_back_only_where_hudi_wrote_behind_its_dele
 
 
 @pytest.mark.parametrize(
-    "index", [{}, {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "1"}], ids=str
+    ("first", "index"),
+    soak_but([("ours", BLOOM), ("hudi", BUCKET)], itertools.product(["ours", "hudi"], [BLOOM, BUCKET])),
 )
-@pytest.mark.parametrize("first", ["ours", "hudi"])
 def test_hudi_goes_on_with_a_slice_that_was_written_anew_for_deleted_rows(hudi, tmp_path, first, index):
     path = tmp_path / "t"
     options = {

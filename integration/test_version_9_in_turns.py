@@ -6,6 +6,7 @@ from integration.hudi_client import PeerError
 from integration.tables import trips
 from integration.turns import FAIL_AFTER_WRITING, Turns
 from integration.views import View, by_hudi, by_rust, differences, ours
+from tests.effort import soak_but
 
 DEFAULTS = {
     "hoodie.metadata.enable": "true",
@@ -24,7 +25,11 @@ def table_type(request):
 
 
 @pytest.mark.parametrize(
-    ("table_type", "version"), [("COPY_ON_WRITE", "9"), ("MERGE_ON_READ", "9"), ("MERGE_ON_READ", "8")]
+    ("table_type", "version"),
+    soak_but(
+        [("COPY_ON_WRITE", "9"), ("MERGE_ON_READ", "8")],
+        [("COPY_ON_WRITE", "9"), ("MERGE_ON_READ", "9"), ("MERGE_ON_READ", "8")],
+    ),
 )
 def test_a_table_of_ours(hudi, tmp_path, table_type, version):
     more = DEFAULTS | {"hoodie.write.table.version": version}
