@@ -57,6 +57,9 @@ FAKE_GCS := build/bin/fake-gcs-server
 FAKE_GCS_VERSION := 1.56.1
 BENCH_PEERS := $(PEER_STAMP) $(BENCH_SPARK)/.stamp $(BENCH_EMBEDDED)/.stamp $(BUNDLE_JAR) $(ICEBERG_JAR) $(DELTA_JARS)
 JUDGES := HOODIE_PEER_PYTHON=$(PEER)/bin/python HOODIE_BUNDLE_JAR=$(BUNDLE_JAR) HOODIE_HBASE_JARS=$(JARS)/hbase
+# Of the variants of a long test or a comparison one in so many; `make integration EVERY=1` runs all.
+EVERY ?= 3
+SAMPLE := HOODIE_EVERY=$(EVERY)
 SERVERS := HOODIE_VERSITYGW=$(VERSITYGW) HOODIE_HDFS_JARS=$(JARS)/hdfs HOODIE_KAFKA_JARS=$(JARS)/kafka HOODIE_HBASE_SERVER_JARS=$(JARS)/hbase-server HOODIE_AZURITE=$(AZURITE) HOODIE_GCS=$(FAKE_GCS)
 
 # Spark and the tests start hundreds of Python processes. Each would compile the sources anew.
@@ -79,15 +82,15 @@ test: $(STAMP) ## unit, contract and Spark tests, those marked `long` left out
 # All that `make integration` installs: beside something else, as that is mostly waiting.
 environments: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(LAKE_JARS) $(HBASE_JARS) $(HBASE_SERVER_JARS) $(HDFS_JARS) $(KAFKA_JARS) $(VERSITYGW) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp)
 
-integration: environments ## the long tests; compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
+integration: environments ## a sample of the long tests; compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
 	$(MAKE) --jobs=3 compare alone servers
 
 # Side by side: what needs servers, or a JVM as the judge, waits for them for much of its time.
 compare:
-	$(JUDGES) $(SERVERS) $(VENV)/bin/python -m pytest integration -m integration $(SERVER_TESTS:%=--ignore=%) -n 2 --dist loadfile --no-loadscope-reorder --durations=30
+	$(SAMPLE) $(JUDGES) $(SERVERS) $(VENV)/bin/python -m pytest integration -m integration $(SERVER_TESTS:%=--ignore=%) -n 2 --dist loadfile --no-loadscope-reorder --durations=30
 
 alone:
-	$(VENV)/bin/python -m pytest tests -m long -n 2 --dist loadfile --no-loadscope-reorder --durations=60
+	$(SAMPLE) $(VENV)/bin/python -m pytest tests -m long -n 2 --dist loadfile --no-loadscope-reorder --durations=60
 	$(PEER)/bin/python -m pytest tests/spark -m smoke
 	$(SPARK_4.0)/bin/python -m pytest tests/spark -m smoke
 	$(LOWEST)/bin/python -m pytest $(VERSION_TESTS) -m 'not spark and not long' -n 2
@@ -102,6 +105,7 @@ bench: $(STAMP) $(BENCH_PEERS) ## measure beside plain pyarrow, plain Spark, Hud
 		--spark4-python $(BENCH_SPARK)/bin/python --spark3-python $(PEER)/bin/python $(if $(SYSTEMS),--only $(SYSTEMS)) $(ARGS)
 
 soak: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HDFS_JARS) $(KAFKA_JARS) $(VERSITYGW) $(AZURITE) $(FAKE_GCS) $(OTHER_SPARKS:%=%/.stamp) ## long runs: histories, every crash, damaged tables, fuzzers, many writers, every Spark
+	$(MAKE) integration EVERY=1
 	HOODIE_SOAK=1 $(VENV)/bin/python -m pytest tests/test_history.py tests/write/test_bucket_history.py tests/test_consumer_histories.py tests/test_schedules.py \
 		tests/crash tests/corruption/test_whole_tables.py
 	HOODIE_SOAK=1 HOODIE_TABLE_VERSION=9 $(VENV)/bin/python -m pytest tests/test_history.py tests/write/test_bucket_history.py tests/test_schedules.py tests/crash/test_every_step.py

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from integration.hudi_client import ROOT, HudiPeer
+from tests.effort import keep_a_sample
 from tests.golden_tables import Golden, copy_golden
 from tests.servers.azurite import AzureServer, azurite
 from tests.servers.gcs import GoogleServer, google
@@ -26,10 +27,11 @@ PYTHON = Path(os.environ.get("HOODIE_PEER_PYTHON", ".venv-integration/bin/python
 BUNDLE = Path(os.environ.get("HOODIE_BUNDLE_JAR", "build/jars/hudi-spark3.5-bundle_2.12-1.2.0.jar"))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Everything in this folder is an integration test."""
     for item in items:
         item.add_marker(pytest.mark.integration)
+    keep_a_sample(config, items)
 
 
 @pytest.fixture(scope="session")

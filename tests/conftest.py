@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.effort import keep_a_sample
 from tests.golden_tables import Golden, copy_golden
 from tests.placed import SERVER, TRIED
 from tests.public_tables import PublicTable, public_table
@@ -29,6 +30,11 @@ os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).resolve().parent.pare
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("PYSPARK_SUBMIT_ARGS", f'--driver-java-options "{" ".join(SHORT_LIVED)}" pyspark-shell')
+
+
+@pytest.hookimpl(trylast=True)  # Among those that `-m` chooses.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    keep_a_sample(config, items)
 
 
 @pytest.fixture(autouse=True)

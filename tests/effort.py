@@ -1,8 +1,10 @@
 """How much of a long test runs where: a part of it in `make test`, more (marked `long`) in `make integration`, all in `make soak`."""
 
 import os
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple, TypeVar
+from zlib import crc32
 
 import pytest
 
@@ -10,6 +12,8 @@ T = TypeVar("T")
 
 SOAK = bool(os.environ.get("HOODIE_SOAK"))
 """`make soak`: much more of everything."""
+EVERY = int(os.environ.get("HOODIE_EVERY") or 1)
+"""Of each test function's variants one in so many runs, at least one of each function, the same ones each time."""
 
 
 def long_but(kept: Iterable[Any], values: Iterable[Any]) -> list[Any]:
@@ -26,6 +30,19 @@ def soak_but(kept: Iterable[T], values: Iterable[T]) -> list[T]:
     values = list(values)
     assert all(value in values for value in kept), "what is to be kept is no value"
     return values if SOAK else [value for value in values if value in kept]
+
+
+def keep_a_sample(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out of the collected tests what `HOODIE_EVERY` does not run."""
+    variants = defaultdict(list)
+    for item in items:
+        variants[item.nodeid.partition("[")[0]].append(item)
+    # The first one differs from function to function. Else none would run on the type of table that is always named second.
+    kept = {
+        item for name, each in variants.items() for item in each[crc32(name.encode()) % min(EVERY, len(each)) :: EVERY]
+    }
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
 
 
 class Share(NamedTuple):
