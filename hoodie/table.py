@@ -504,7 +504,7 @@ def create_table(
 
     Raises:
         TableExistsError: there is a table already.
-        KeyFieldError: a key, partition or ordering column is not in the schema.
+        KeyFieldError: a key, partition or ordering column is not in the schema, or of a type that makes no key or has no order.
         SchemaError: a column has a type that a table cannot store.
         OptionError: the arguments and options do not fit together.
 

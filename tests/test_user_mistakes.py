@@ -314,6 +314,46 @@ def test_columns_that_properties_would_not_keep(tmp_path, argument, column):
         hoodie.create_table(tmp_path / "t", **({"record_key": "id"} | {argument: [column]}))
 
 
+@pytest.mark.parametrize("argument", ["record_key", "partition_by", "ordering"])
+@pytest.mark.parametrize("column", ["s", "l", "m", "m.x"])
+def test_columns_that_make_no_keys_and_no_order(tmp_path, argument, column):
+    """Refused at once; without a schema, by the first write. Parts of structs make keys, and order nothing."""
+    struct, items = pa.struct([("x", pa.int64())]), pa.list_(pa.int64())
+    schema = pa.schema([("id", "string"), ("s", struct), ("l", items), ("m", pa.map_("string", "int64"))])
+    arguments = {"record_key": "id"} | {argument: column}
+    refused = (
+        f"column '{column}' (is of type .*, which (makes|has) no|is not in the data)|ordering column m[.]x is a part"
+    )
+    with pytest.raises((KeyFieldError, OptionError), match=refused):
+        hoodie.create_table(tmp_path / "t", schema, **arguments)
+    assert not (tmp_path / "t").exists()
+    rows = pa.table({"id": ["a"], "s": [{"x": 1}], "l": [[1]], "m": [[("x", 1)]]}, schema=schema)
+    with pytest.raises((KeyFieldError, OptionError), match=refused):
+        hoodie.create_table(tmp_path / "t", **arguments).upsert(rows)
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_table_of_others_that_orders_by_a_part_of_a_column(tmp_path, table_type):
+    """Its base files are read; its logs would be merged in another order."""
+    made = hoodie.create_table(tmp_path / "t", record_key="id", ordering="ts", table_type=table_type)
+    rows = pa.table({"id": ["a"], "ts": [1], "s": [{"x": 1}]})
+    made.upsert(rows)
+    made.upsert(rows)
+    properties = tmp_path / "t/.hoodie/hoodie.properties"
+    properties.write_text(properties.read_text().replace("=ts", "=s.x"))
+    theirs = hoodie.open_table(tmp_path / "t")
+    with pytest.raises(UnsupportedTableError, match=r"read, not written: ordering column s[.]x is a part of a column"):
+        theirs.upsert(rows)
+    assert theirs.scan(query="read_optimized").to_arrow().num_rows == 1
+    if table_type == "COPY_ON_WRITE":
+        assert theirs.scan().to_arrow().num_rows == 1
+    else:
+        with pytest.raises(
+            UnsupportedTableError, match=r"has logs that cannot be merged: ordering column s[.]x is a part"
+        ):
+            theirs.scan().to_arrow()
+
+
 def test_an_operation_by_its_name(table):
     assert table.write(ROWS, "upsert").updated == table.write(ROWS, "Upsert").updated == 2
     for wrong in ("merge", "compact", 5, None):

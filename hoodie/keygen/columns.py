@@ -63,5 +63,6 @@ def pieces(table: pa.Table, fields: Sequence[str], *, role: str) -> Iterator[lis
     option = _KEY_OPTION if role == "record key" else _PARTITION_OPTION
     columns = [column(table, field, role=role, option=option) for field in fields]
     aligned = pa.table(columns, names=[str(number) for number in range(len(columns))])
-    for batch in aligned.to_batches(max_chunksize=_BATCH_ROWS):
+    no_rows = pa.RecordBatch.from_pylist([], schema=aligned.schema)  # whose types are looked at all the same
+    for batch in aligned.to_batches(max_chunksize=_BATCH_ROWS) or [no_rows]:
         yield batch.columns

@@ -14,12 +14,13 @@ from hoodie.filegroup.changes import change_schema
 from hoodie.format.timestamp_labels import with_labels_of
 from hoodie.keygen.unstored import unstored_of
 from hoodie.metadata.listing import by_metadata
-from hoodie.model.enums import MOVES_ROWS, ChangeFormat, MergeMode, QueryType, TableType
+from hoodie.model.enums import MOVES_ROWS, ChangeFormat, MergeMode, QueryType
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.instant import InstantRange, InstantTime, VisibleInstants, parse_instant
 from hoodie.model.meta_fields import META_COLUMNS, with_meta_fields
 from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask, RowFilter, WholeSlice
 from hoodie.options.read import ReadOptions
+from hoodie.options.table import not_ordered
 from hoodie.read.changes import in_order, plan_changes
 from hoodie.read.prune import choice_of, prune, sought_by
 from hoodie.read.ranges import PulledRange, plan_range, refuse_cleaned
@@ -55,11 +56,11 @@ def plan_pinned(
             not fit. UnsupportedTableError: this release does not read such tables. MissingFileError: files are gone.
             TableNotFoundError: so is the table.
     """
-    require_readable(context)
     context = by_metadata(context.with_view(options.view))
 
     def plan(snapshot: Snapshot) -> tuple[ReadPlan, Snapshot]:
         found = _plan_on(context, snapshot, options, meta_columns=meta_columns)
+        _require_merged(context, found)
         return replace(found, position=_position(snapshot, options), reads_at=_reads_at(snapshot, options)), snapshot
 
     with span("scan.plan", table=context.config.name, path=context.storage.uri, query=options.query.value):
@@ -252,13 +253,17 @@ def _schema_at(snapshot: Snapshot, until: InstantTime | None) -> pa.Schema:
     return pa.schema([]) if then is None else with_labels_of(then, newest)
 
 
-def require_readable(context: TableContext) -> None:
-    """Raises UnsupportedTableError for tables whose rows this release would get wrong."""
-    config = context.config
-    if config.table_type is TableType.MERGE_ON_READ and config.merge_mode is MergeMode.CUSTOM and not config.merger:
+def _require_merged(context: TableContext, plan: ReadPlan) -> None:
+    """Raises UnsupportedTableError for logs that this release would merge wrong."""
+    config, reason = context.config, None
+    if config.merge_mode is MergeMode.CUSTOM and not config.merger:
+        reason = "it merges records with a custom payload, which this release cannot run"
+    elif config.merge_mode is MergeMode.EVENT_TIME_ORDERING:
+        reason = not_ordered(config.rule.ordering_fields)
+    if reason and any(each.logs for task in plan.tasks for each in task.slices):
         raise UnsupportedTableError(
-            f"table {context.storage.uri} merges records with a custom payload, which this release cannot run; "
-            "read it with query type read_optimized of Apache Hudi, or compact it there first"
+            f"table {context.storage.uri} has logs that cannot be merged: {reason}; read its base files alone (query type "
+            "read_optimized), or compact it by Apache Hudi first"
         )
 
 

@@ -12,7 +12,7 @@ from hoodie.errors import KeyFieldError, OptionError, TableExistsError, Unsuppor
 from hoodie.format.avro_schema import avro_from_arrow
 from hoodie.format.properties import format_properties
 from hoodie.index.bucket_rules import keep_rules
-from hoodie.keygen.generator import key_generator
+from hoodie.keygen.generator import KeyGenerator, key_generator
 from hoodie.model.commands import hoodie_command
 from hoodie.model.names import BOOTSTRAP_BEGUN, PROPERTIES, name_of
 from hoodie.options.concurrency import CONCURRENCY, ConcurrencyOptions
@@ -23,7 +23,7 @@ from hoodie.storage.base import Storage
 from hoodie.storage.neighbours import enclosing_table, other_format
 from hoodie.view.context import lost_properties
 from hoodie.view.schema import CREATE_SCHEMA
-from hoodie.write.schema import require_types, storable
+from hoodie.write.schema import require_ordering_types, require_types, storable
 
 log = logging.getLogger("hoodie")
 
@@ -45,22 +45,15 @@ def create_at(
     check_place(storage)
     named = TableOptions(name=_checked_name(table_options.name, storage.uri)).over(table_options)
     properties = table_properties(named)
-    key_generator(parse_table_config(properties, uri=storage.uri))  # its patterns and zones, before a row needs them
+    keys = key_generator(
+        parse_table_config(properties, uri=storage.uri)
+    )  # its patterns and zones, before a row needs them
     if schema is not None:
         stored = storable(schema)
         require_types(stored)
-        present = stored.names
+        _require_roles(stored, named, keys)
         avro = avro_from_arrow(stored, table_name=str(named.name))
         properties[CREATE_SCHEMA] = json.dumps(avro, separators=(",", ":"))
-        for field in (
-            *(named.record_key_fields or ()),
-            *named.partition_columns,
-            *(named.ordering_fields or ()),
-        ):
-            if field.split(".")[0] not in present:
-                raise KeyFieldError(
-                    f"column {field!r} is not in the schema of table {named.name!r}: {', '.join(present)}"
-                )
     elif named.drops_columns_here and named.partition_columns:
         raise OptionError(
             f"table {named.name!r} leaves its partition columns out of its files ({DROP_COLUMNS}=true), so it has to be created with "
@@ -91,6 +84,19 @@ def create_at(
         ) from exc
     if config.buckets is not None:
         keep_rules(storage, config.buckets)
+
+
+def _require_roles(schema: pa.Schema, options: TableOptions, keys: KeyGenerator) -> None:
+    """Raises KeyFieldError where a column that makes keys or partitions, or orders rows, is missing or of a type that does not."""
+    ordering, no_rows = options.ordering_fields or (), schema.empty_table()
+    for field in (*(options.record_key_fields or ()), *options.partition_columns, *ordering):
+        if field.split(".")[0] not in schema.names:
+            raise KeyFieldError(
+                f"column {field!r} is not in the schema of table {options.name!r}: {', '.join(schema.names)}"
+            )
+    keys.keys(no_rows)
+    keys.partitions(no_rows)
+    require_ordering_types(schema, ordering)
 
 
 def _refuse_lost_table(storage: Storage) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hoodie.errors import SchemaError
+from hoodie.errors import KeyFieldError, SchemaError
 from hoodie.format.variants import EXTENSION, VARIANT, is_raw, is_variant
 from hoodie.format.vectors import is_vector
 from hoodie.model.meta_fields import IS_DELETED, without_meta_fields
@@ -205,6 +205,16 @@ def require_types(schema: pa.Schema) -> None:
         raise SchemaError(
             f"columns without a type (nothing but null) cannot start a table: {', '.join(untyped)}; cast them"
         )
+
+
+def require_ordering_types(schema: pa.Schema, ordering: Sequence[str]) -> None:
+    """Raises KeyFieldError for an ordering column of a type that has no order."""
+    for field in schema:
+        if field.name in ordering and pa.types.is_nested(field.type):
+            raise KeyFieldError(
+                f"ordering column {field.name!r} is of type {field.type}, which has no order\n"
+                "  fix:     use a string, number, boolean, decimal, date, timestamp or binary column"
+            )
 
 
 def untyped_part(kind: pa.DataType, path: str) -> str | None:

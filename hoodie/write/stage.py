@@ -30,7 +30,7 @@ from hoodie.write.operation_rules import OperationRules, Step, labelled, steps_o
 from hoodie.write.placement import placement_of
 from hoodie.write.prepare import ADD_IT, Preparation, prepare_part, require_columns
 from hoodie.write.row_memory import RowMemory
-from hoodie.write.schema import Leave, reconcile, storable
+from hoodie.write.schema import Leave, reconcile, require_ordering_types, storable
 
 log = logging.getLogger("hoodie")
 
@@ -177,6 +177,7 @@ def plan_preparation(
     if not (deletes or rules.partial):
         require_columns(batch_schema.names, config.ordering_fields, what="ordering", table=config.name)
     given = _taken(context, batch_schema, operation)
+    require_ordering_types(given, config.ordering_fields)
     if deletes and snapshot.schema is None:
         raise OptionError(f"table {config.name!r} is empty: there is nothing to delete")
     schema = reconcile(snapshot.schema, given, table_name=config.name, leave=leave_of(context, rules, options))
