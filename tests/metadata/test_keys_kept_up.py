@@ -13,6 +13,7 @@ from hoodie.storage.cache import Cache
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault, crash_points
 from hoodie.table import open_at
 from hoodie.view.context import load_config
+from tests.effort import long_but
 from tests.key_turns import Turns
 from tests.memory_tables import Input, batch, keys, new_table, opened
 from tests.metadata_tables import BY_FOLDERS, KEYS, check_index, check_storage, read
@@ -159,7 +160,7 @@ def test_it_is_made_for_a_table_that_has_rows(kind):
 HISTORY = 40
 
 
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(4, 30))])
+@pytest.mark.parametrize("seed", long_but([2], range(30)))
 def test_any_history_is_in_it(kind, seed):
     chance = random.Random(seed)
     storage, table = made(kind, chance.choice(["ts", None]), rows=0)

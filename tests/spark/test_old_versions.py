@@ -6,6 +6,8 @@ import hoodie
 from hoodie.storage.local import LocalStorage
 from tests.version_changes import make_old
 
+pytestmark = pytest.mark.spark
+
 
 @pytest.mark.parametrize(("table_type", "version"), [("COPY_ON_WRITE", "3"), ("MERGE_ON_READ", "5")])
 def test_an_old_table_is_read_and_not_written(spark, tmp_path, table_type, version):
