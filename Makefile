@@ -57,8 +57,8 @@ FAKE_GCS := build/bin/fake-gcs-server
 FAKE_GCS_VERSION := 1.56.1
 BENCH_PEERS := $(PEER_STAMP) $(BENCH_SPARK)/.stamp $(BENCH_EMBEDDED)/.stamp $(BUNDLE_JAR) $(ICEBERG_JAR) $(DELTA_JARS)
 JUDGES := HOODIE_PEER_PYTHON=$(PEER)/bin/python HOODIE_BUNDLE_JAR=$(BUNDLE_JAR) HOODIE_HBASE_JARS=$(JARS)/hbase
-# Of the variants of a long test or a comparison one in so many; `make integration EVERY=1` runs all.
-EVERY ?= 3
+# Of the variants of long tests and comparisons one in so many; `make integration EVERY=1` runs all.
+EVERY ?= 6
 SAMPLE := HOODIE_EVERY=$(EVERY)
 SERVERS := HOODIE_VERSITYGW=$(VERSITYGW) HOODIE_HDFS_JARS=$(JARS)/hdfs HOODIE_KAFKA_JARS=$(JARS)/kafka HOODIE_HBASE_SERVER_JARS=$(JARS)/hbase-server HOODIE_AZURITE=$(AZURITE) HOODIE_GCS=$(FAKE_GCS)
 
@@ -93,11 +93,11 @@ alone:
 	$(SAMPLE) $(VENV)/bin/python -m pytest tests -m long -n 2 --dist loadfile --no-loadscope-reorder --durations=60
 	$(PEER)/bin/python -m pytest tests/spark -m smoke
 	$(SPARK_4.0)/bin/python -m pytest tests/spark -m smoke
-	$(LOWEST)/bin/python -m pytest $(VERSION_TESTS) -m 'not spark and not long' -n 2
-	$(if $(NEWEST_PYTHON),$(NEWEST)/bin/python -m pytest $(VERSION_TESTS) -m 'not spark and not long' -n 2,@echo 'no Python newer than 3.11 here: its suite is left out')
+	$(SAMPLE) $(LOWEST)/bin/python -m pytest $(VERSION_TESTS) -m 'not spark and not long' -n 2
+	$(if $(NEWEST_PYTHON),$(SAMPLE) $(NEWEST)/bin/python -m pytest $(VERSION_TESTS) -m 'not spark and not long' -n 2,@echo 'no Python newer than 3.11 here: its suite is left out')
 
 servers:
-	$(SERVERS) $(VENV)/bin/python -m pytest $(SERVER_TESTS) -m integration
+	$(SAMPLE) $(SERVERS) $(VENV)/bin/python -m pytest $(SERVER_TESTS) -m integration
 
 # `make bench SYSTEMS="spark4/spark spark4/hoodie-*"` measures some, `ARGS=--full` everything at three sizes (hours); `-m benchmarks.run --help`.
 bench: $(STAMP) $(BENCH_PEERS) ## measure beside plain pyarrow, plain Spark, Hudi, Delta, Iceberg, polars, delta-rs

@@ -13,7 +13,7 @@ T = TypeVar("T")
 SOAK = bool(os.environ.get("HOODIE_SOAK"))
 """`make soak`: much more of everything."""
 EVERY = int(os.environ.get("HOODIE_EVERY") or 1)
-"""Of each test function's variants one in so many runs, at least one of each function, the same ones each time."""
+"""One variant in so many runs: of each test function, or, of tests marked `long`, of each file; at least one."""
 
 
 def long_but(kept: Iterable[Any], values: Iterable[Any]) -> list[Any]:
@@ -33,10 +33,10 @@ def soak_but(kept: Iterable[T], values: Iterable[T]) -> list[T]:
 
 
 def keep_a_sample(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out of the collected tests what `HOODIE_EVERY` does not run."""
+    """Leaves out of the collected tests what `HOODIE_EVERY` does not run; it is the same each time."""
     variants = defaultdict(list)
     for item in items:
-        variants[item.nodeid.partition("[")[0]].append(item)
+        variants[item.nodeid.partition("::" if item.get_closest_marker("long") else "[")[0]].append(item)
     # The first one differs from function to function. Else none would run on the type of table that is always named second.
     kept = {
         item for name, each in variants.items() for item in each[crc32(name.encode()) % min(EVERY, len(each)) :: EVERY]
