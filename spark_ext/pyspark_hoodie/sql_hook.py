@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from hoodie.errors import HoodieError, OptionError
 from hoodie.model.meta_fields import COMMIT_TIME
 from hoodie.model.names import name_of, parse_base_file
-from pyspark_hoodie import connect_saves, hook, sql_catalog, sql_connect, sql_definitions, sql_statements
+from pyspark_hoodie import connect_saves, hook, sql_catalog, sql_connect, sql_definitions, sql_inserts, sql_statements
 from pyspark_hoodie.frame_marks import is_classic
 from pyspark_hoodie.sql_create import creating
 from pyspark_hoodie.sql_words import instants_as_versions
@@ -184,6 +184,10 @@ def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
         except HoodieError:
             raise
         except Exception as error:
+            run = partial(sql, self)
+            whole = sql_inserts.with_all_columns(self, sqlQuery, error, run) if has_catalog else None
+            if whole is not None:
+                return sql(self, whole, *args, **kwargs)
             refusal = instead(sqlQuery, has_catalog=has_catalog)
             if refusal is None:
                 raise

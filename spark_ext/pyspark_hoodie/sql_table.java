@@ -28,6 +28,9 @@ public class HoodieTable
   static final String[] META = new String[] {
     "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"};
 
+  /* The name of the table to which this thread has just written. Until the thread loads a table, it only plans what is cached. */
+  private static final ThreadLocal WRITTEN = new ThreadLocal();
+
   private final Function python;
   private final String name;
   private final String version;
@@ -43,6 +46,13 @@ public class HoodieTable
     this.schema = (StructType) DataType.fromJson(schema);
     this.partitions = new ArrayList(partitions);
     this.properties = new HashMap(properties);
+    WRITTEN.remove();
+  }
+
+  /* Spark plans cached queries anew after a write; before 4.1 they have the table as it was. */
+  void write(Object[] question) {
+    ask(question);
+    WRITTEN.set(name);
   }
 
   Object ask(Object[] question) { return python.apply(question); }
@@ -79,7 +89,7 @@ public class HoodieTable
   public int hashCode() { return name.hashCode(); }
 
   public boolean truncateTable() {
-    ask(new Object[] {"truncate"});
+    write(new Object[] {"truncate"});
     return true;
   }
 
@@ -109,7 +119,9 @@ public class HoodieTable
   private boolean without(InternalRow partition) {
     ArrayList values = new ArrayList();
     for (int i = 0; i < partitions.size(); i++) values.add(text(partition, i));
-    return Boolean.TRUE.equals(ask(new Object[] {"drop partition", values}));
+    Object dropped = ask(new Object[] {"drop partition", values});
+    WRITTEN.set(name);
+    return Boolean.TRUE.equals(dropped);
   }
 
   /* One without rows is none. */
@@ -123,7 +135,10 @@ public class HoodieTable
 
   public Map loadPartitionMetadata(InternalRow partition) { return new HashMap(); }
 
-  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) { return new Scans(this, options); }
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
+    if (name.equals(WRITTEN.get())) ask(new Object[] {"move on"});
+    return new Scans(this, options);
+  }
 
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) { return new Writes(this, info.options(), "append"); }
 
@@ -295,7 +310,7 @@ public class HoodieTable
     public InsertableRelation toInsertableRelation() {
       return new InsertableRelation() {
         public void insert(org.apache.spark.sql.Dataset rows, boolean overwrite) {
-          table.ask(new Object[] {"write", mode, rows, options, values});
+          table.write(new Object[] {"write", mode, rows, options, values});
         }
       };
     }
@@ -344,7 +359,7 @@ public class HoodieTable
         public InsertableRelation toInsertableRelation() {
           return new InsertableRelation() {
             public void insert(org.apache.spark.sql.Dataset rows, boolean overwrite) {
-              table.ask(new Object[] {"change", command.toString(), rows, columns, ids});
+              table.write(new Object[] {"change", command.toString(), rows, columns, ids});
             }
           };
         }

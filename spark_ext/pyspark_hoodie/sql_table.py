@@ -130,6 +130,8 @@ class CatalogTable:
                 return sum(task.size_bytes for task in self._plan({}).tasks)
             case "snapshot":
                 return self._snapshots
+            case "move on":
+                return self._move_on()
             case "changeable":
                 return self.require_changeable(given[0])
             case "write":

@@ -244,6 +244,16 @@ def test_tables_by_name(spark, table_type):
         spark.sql("update named set v = 'up' where id = 3")
         rows = spark.sql("select id, v, p from named order by id").collect()
         assert [tuple(row) for row in rows] == [(2, "btwo", "z"), (3, "up", "y"), (9, "nine", "x")]
+        spark.sql("cache table named")
+        spark.sql("insert into named (p, id) values ('x', 10)")
+        spark.sql("with q as (select 11 id, 'x' p) insert into named by name select p, id from q")
+        spark.sql("insert into named partition (p = 'w') (id, v) values (12, default)")
+        rows = spark.sql("select * from named where id > 9 order by id").collect()
+        assert [tuple(row) for row in rows] == [(10, None, None, "x"), (11, None, None, "x"), (12, None, None, "w")]
+        with pytest.raises(Exception, match="nope"):
+            spark.sql("insert into named (p, nope) values ('x', 10)")
+        spark.sql("truncate table named")
+        assert spark.table("named").collect() == []
     finally:
         spark.sql("drop table if exists named")
         pyspark_hoodie.disable()
