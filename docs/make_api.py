@@ -41,7 +41,21 @@ CORE = {
         "ExpiryResult",
         "UpgradeResult",
     ),
-    "What a clustering would do": ("ClusteringPlan", "ClusteringGroup", "ClusteredSlice"),
+    "What a compaction or a clustering would do": (
+        "CompactionCandidate",
+        "ClusteringPlan",
+        "ClusteringGroup",
+        "ClusteredSlice",
+    ),
+    "SQL": ("sql",),
+    "Checks and repairs": (
+        "Diagnosis",
+        "Finding",
+        "RepairResult",
+        "ValidationResult",
+        "repair_properties",
+        "PropertiesRepair",
+    ),
     "Migrate": ("migrate", "MigrationResult", "MigrationStep", "ColumnCheck"),
     "Ingest": ("ingest", "IngestResult", "IngestRound"),
     "A registration in Hive": ("HiveSyncResult", "RegisteredTable"),
@@ -56,7 +70,16 @@ CORE = {
         "ArrowSchemaExportable",
     ),
     "The timeline": ("Timeline", "Instant", "InstantRange", "FileSlice"),
-    "Options as objects": ("WriteOperation", "QueryType", "TableType", "TableVersion", "MergeMode"),
+    "Options as objects": (
+        "WriteOperation",
+        "QueryType",
+        "TableType",
+        "TableVersion",
+        "MergeMode",
+        "TableOptions",
+        "WriteOptions",
+        "ReadOptions",
+    ),
     "Mergers": ("register_merger",),
     "Indexes": ("TableIndex", "IndexInfo", "IndexCheck"),
     "Indexes of your own": ("register_index", "KeyIndex"),
@@ -64,7 +87,9 @@ CORE = {
 }
 LEFT_OUT = {"read", "writer"}
 """Methods of the table that the doors call."""
-SPARK = ("enable", "disable", "HoodieTable", "last_commit", "stream_writer")
+BRIEF = {"TableOptions", "WriteOptions", "ReadOptions", "DefaultSource"}
+"""What others make of texts: their options are described in OPTIONS.md."""
+SPARK = ("enable", "disable", "HoodieTable", "ingest", "last_commit", "stream_writer", "DefaultSource")
 
 
 def page() -> str:
@@ -94,6 +119,8 @@ def _member(found: griffe.Object, called: str, *, level: int) -> list[str]:
     if isinstance(found, griffe.Function):
         return [f"{'#' * level} {called}", "", *_signature(found, called), *_text(found)]
     lines = [f"{'#' * level} {called}", "", *_text(found)]
+    if found.name in BRIEF:
+        return lines
     public = [each for name, each in _members(found).items() if _shown(name, each)]
     values = [each for each in public if isinstance(each, griffe.Attribute)]
     if isinstance(found, griffe.Class) and any("Enum" in str(base) for base in found.bases):
@@ -102,7 +129,7 @@ def _member(found: griffe.Object, called: str, *, level: int) -> list[str]:
     if values:
         lines += ["| | |", "|---|---|", *(f"| `{each.name}` | {_first_paragraph(each)} |" for each in values), ""]
     for each in public:
-        if isinstance(each, griffe.Function):
+        if isinstance(each, griffe.Function) and each.name != "of":  # values of results are made by services
             lines += [f"{'#' * (level + 1)} {each.name}", "", *_signature(each, each.name), *_text(each)]
     return lines
 

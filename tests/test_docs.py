@@ -5,6 +5,7 @@ import re
 
 import pytest
 
+import hoodie
 from tests.pages import ALL_PAGES, ROOT, USER_PAGES, blocks_of, name_of, run_block
 
 GENERATED = {"docs/API.md", "docs/OPTIONS.md", "docs/HUDI_OPTIONS.md"}
@@ -70,6 +71,9 @@ def test_pages_for_users_name_no_tests(page):
 def test_the_page_of_the_python_api_is_that_of_the_docstrings():
     make_api = pytest.importorskip("docs.make_api")
     assert (ROOT / make_api.PAGE).read_text(encoding="utf-8") == make_api.page(), "run python -m docs.make_api"
+    shown = {name for names in make_api.CORE.values() for name in names}
+    assert shown == {name for name in hoodie.__all__ if not name.startswith("_") and not name.endswith("Error")}
+    assert {*make_api.SPARK} == {*pytest.importorskip("pyspark_hoodie").__all__}
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::PendingDeprecationWarning")

@@ -111,7 +111,7 @@ Hudi's writers would not find keys that are in logs only, and would insert them 
 
 @dataclass(frozen=True)
 class TableOptions:
-    """None: not said. An empty tuple: said to be none."""
+    """What a table is made with, and remembers. None: not said. An empty tuple: said to be none."""
 
     name: str | None = remembered(
         key("hoodie.table.name", text("a name"), None, also=("hoodie.datasource.write.table.name",))

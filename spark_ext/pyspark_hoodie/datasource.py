@@ -69,7 +69,7 @@ def _say_once() -> None:
 
 
 class DefaultSource(DataSource):
-    """Named `hoodie`. Option keys arrive in lower case."""
+    """What stands behind `format("hoodie")` in PySpark. Option keys arrive in lower case."""
 
     @classmethod
     def name(cls) -> str:
