@@ -21,6 +21,7 @@ from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, uncondit
 from hoodie.filegroup.ordering import ordering_of, ordering_type
 from hoodie.filegroup.picks import taken
 from hoodie.filegroup.renamed import renames_for
+from hoodie.format.delete_codec import deletes_without
 from hoodie.format.log_block import LogBlock
 from hoodie.format.log_content import (
     avro_data_pieces,
@@ -29,6 +30,7 @@ from hoodie.format.log_content import (
     field_names,
     parquet_data_pieces,
 )
+from hoodie.format.log_search import avro_records_with, parquet_records_with
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import BlockKind, HeaderKey, MergeMode
 from hoodie.model.files import FileSlice, LogFile
@@ -73,6 +75,7 @@ def read_log_records(
     visible: VisibleInstants,
     history: ColumnHistory | None = None,
     unstored: UnstoredColumns | None = None,
+    sought: pa.Array | None = None,
 ) -> LogRecords:
     """Scan, decode and reduce the logs of a slice.
 
@@ -80,13 +83,21 @@ def read_log_records(
         schema: columns of `data`; holds `_hoodie_record_key` and, where the rule needs them, the ordering fields.
         history: where columns were renamed.
         unstored: what files of the table leave out.
+        sought: the record keys that are asked for; entries of others are left out, and blocks without them are not decoded.
 
     Raises:
         CorruptFileError: a log file is missing, or a block of a completed commit is damaged.
         UnsupportedTableError: a block, or a way of merging, that this release does not have.
     """
-    found = CollectedEntries(schema, rule, history, unstored)
-    collect(storage, file_slice.logs, found, visible=visible)
+    found = CollectedEntries(schema, rule, history, unstored, sought)
+    try:
+        collect(storage, file_slice.logs, found, visible=visible)
+    except CorruptFileError:
+        if sought is None:
+            raise
+        # Whoever decodes all of it says what is wrong. A search counts deletes by the word of their list.
+        found = CollectedEntries(schema, rule, history, unstored)
+        collect(storage, file_slice.logs, found, visible=visible)
     return found.reduced()
 
 
@@ -184,8 +195,9 @@ class CollectedEntries:
         rule: MergeRule,
         history: ColumnHistory | None = None,
         unstored: UnstoredColumns | None = None,
+        sought: pa.Array | None = None,
     ) -> None:
-        self.schema, self.rule, self.history, self.unstored = schema, rule, history, unstored
+        self.schema, self.rule, self.history, self.unstored, self.sought = schema, rule, history, unstored, sought
         self.kind = ordering_type(schema, rule)
         self.blocks = self.offset = self.entries = 0
         self.tables: list[pa.Table] = []
@@ -208,7 +220,7 @@ class CollectedEntries:
         renames = None
         if self.history is not None:
             renames = renames_for(self.history, block.header.get(HeaderKey.INSTANT_TIME, ""), path=path)
-        for decoded in _decode_data(block, path, names if renames is None else renames.sources(names), piece_bytes):
+        for decoded in self._pieces(block, path, names if renames is None else renames.sources(names), piece_bytes):
             named = decoded if renames is None else renames.apply(decoded)
             marks = [field for field in extra if field.name in named.column_names]
             read = pa.schema([*stored, *(field for field in marks if field.name not in stored.names)])
@@ -223,6 +235,18 @@ class CollectedEntries:
             self._add_rows(table, delete_flags(table, self.rule))
         self.blocks += 1
 
+    def _pieces(self, block: LogBlock, path: str, names: Sequence[str], piece_bytes: int | None) -> Iterator[pa.Table]:
+        if self.sought is None:
+            yield from _decode_data(block, path, names, piece_bytes)
+            return
+        search = parquet_records_with if block.kind is BlockKind.PARQUET_DATA else avro_records_with
+        schema = _schema_of(block, path)
+        rows, count = _named(path, partial(search, block.content, schema, names, RECORD_KEY, self.sought))
+        self.entries += count
+        if rows is not None:
+            self.entries -= rows.num_rows  # which are counted as any others
+            yield rows
+
     def _add_rows(self, table: pa.Table, flags: np.ndarray) -> None:
         count = table.num_rows
         self.tables.append(table.select(self.schema.names))
@@ -236,10 +260,21 @@ class CollectedEntries:
     def add_deletes(self, block: LogBlock, path: str) -> None:
         # Deletes of a rule with positions count whatever their ordering value, which is a text in the block.
         stored = None if self.rule.positions else self.kind
+        if self.sought is not None:
+            sought = [str(key).encode() for key in self.sought.to_pylist()]
+            count = _named(path, partial(deletes_without, block.content, sought))
+            if count is not None:
+                self.entries += count
+                self.blocks += 1
+                return
         found = _named(path, partial(decode_deletes, block.content, stored))
         if found.column("record_key").null_count:
             raise CorruptFileError(f"{path}: a delete has no record key; the file is damaged, restore it from a copy")
         _check_folder(found.column("partition_path"), path)
+        if self.sought is not None:
+            self.entries += found.num_rows
+            found = found.filter(pc.is_in(found.column("record_key"), value_set=self.sought))
+            self.entries -= found.num_rows
         ordering = found.column("ordering").combine_chunks() if stored is not None else None
         if ordering is None and self.kind is not None:
             ordering = pa.array([None] * found.num_rows, self.kind)
@@ -327,15 +362,21 @@ def _columns_of(block: LogBlock, path: str) -> Sequence[str]:
 
 def _decode_data(block: LogBlock, path: str, columns: Sequence[str], piece_bytes: int | None) -> Iterator[pa.Table]:
     """The rows of a data block, in pieces of about so many encoded bytes."""
-    schema = block.header.get(HeaderKey.SCHEMA)
+    schema = _schema_of(block, path)
     if block.kind is BlockKind.PARQUET_DATA:
         pieces = parquet_data_pieces(block.content, schema, columns, piece_bytes=piece_bytes)
-    elif schema is None:
-        raise CorruptFileError(f"{path}: the data block at byte {block.offset} has no schema in its header")
     else:
         pieces = avro_data_pieces(block.content, schema, columns, piece_bytes=piece_bytes)
     while (piece := _named(path, lambda: next(pieces, None))) is not None:
         yield piece
+
+
+def _schema_of(block: LogBlock, path: str) -> Any:
+    """The text of the block's schema; a Parquet block has it in its footer, too."""
+    schema = block.header.get(HeaderKey.SCHEMA)
+    if schema is None and block.kind is not BlockKind.PARQUET_DATA:
+        raise CorruptFileError(f"{path}: the data block at byte {block.offset} has no schema in its header")
+    return schema
 
 
 def _check_meta(table: pa.Table, block: LogBlock, path: str, *, keys_only: bool) -> None:

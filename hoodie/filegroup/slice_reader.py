@@ -143,10 +143,11 @@ def read_slice(
             )
         return
     wanted = merge_columns(schema, context.rule, context.schema)
-    logs = log_records(storage, context, file_slice, wanted)
+    keys = None if sought is None else sought.keys
+    logs = log_records(storage, context, file_slice, wanted, keys)
     if logs.present is not None and whole is not None:
         file_slice, span = whole.slice, None
-        logs = log_records(storage, replace(context, visible=whole.visible), file_slice, wanted)
+        logs = log_records(storage, replace(context, visible=whole.visible), file_slice, wanted, keys)
     merge = SliceMerge(logs, context.rule, span)
     for batch in _merged(storage, context, file_slice, wanted, merge, sought):
         yield batch if wanted.names == schema.names else batch.select(schema.names)
@@ -175,7 +176,9 @@ def _merged(
     yield from merge.fresh()
 
 
-def log_records(storage: Storage, context: ReadContext, file_slice: FileSlice, schema: pa.Schema) -> LogRecords:
+def log_records(
+    storage: Storage, context: ReadContext, file_slice: FileSlice, schema: pa.Schema, sought: pa.Array | None = None
+) -> LogRecords:
     return read_log_records(
         storage,
         file_slice,
@@ -184,6 +187,7 @@ def log_records(storage: Storage, context: ReadContext, file_slice: FileSlice, s
         visible=context.visible,
         history=context.history,
         unstored=context.unstored,
+        sought=sought,
     )
 
 

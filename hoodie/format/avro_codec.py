@@ -16,7 +16,8 @@ a panic that is no `Exception`), ignores bytes behind a record, and does not che
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -47,7 +48,7 @@ from hoodie.format.avro_wire import (
 from hoodie.format.variants import VARIANT_NAME, variants_of
 from hoodie.format.vectors import vectors_from
 
-__all__ = ["decode_records", "encode_records", "positions_behind"]
+__all__ = ["decode_field", "decode_records", "encode_records", "positions_behind"]
 
 _ROWS = 8_192
 """Rows that go through the columns together, so that their bytes stay in the processor's cache."""
@@ -86,16 +87,42 @@ def decode_records(
         )
     decode = _decode_by_fastavro if record.repeats else _decode_columns
     most = _FALLBACK_ROWS if record.repeats else _ROWS
-    batches = []
-    for first, last in _chunks(starts, ends, most):
+    found = _in_chunks(content, starts, ends, most, lambda part, begin, end: decode(part, begin, end, record, wanted))
+    return pa.Table.from_batches([pa.RecordBatch.from_arrays(columns, schema=schema) for columns in found], schema)
+
+
+def decode_field(content: memoryview | bytes, starts: Ints, ends: Ints, record: AvroType, name: str) -> pa.ChunkedArray:
+    """One field of the records; what stands behind it is not looked at, unless arrays or maps stand in front of it.
+
+    Raises:
+        CorruptFileError, UnsupportedTableError: as `decode_records`, of what is looked at.
+    """
+    at = [each for each, _ in record.fields].index(name)
+    head, wanted = replace(record, fields=record.fields[: at + 1]), [False] * at + [True]
+    if head.repeats:
+        return decode_records(content, starts, ends, record, (name,)).column(0)
+
+    def decode(part: memoryview | bytes, starts: Ints, ends: Ints) -> list[Column]:
+        return _decode_record(head, _Rows(padded(part), ends), starts, wanted)[0]
+
+    found = [columns[0] for columns in _in_chunks(content, starts, ends, _ROWS, decode)]
+    return pa.chunked_array(found, record.arrow_fields[at].type)
+
+
+def _in_chunks(
+    content: memoryview | bytes,
+    starts: Ints,
+    ends: Ints,
+    rows: int,
+    decode: Callable[[memoryview | bytes, Ints, Ints], list[Column]],
+) -> Iterator[list[Column]]:
+    for first, last in _chunks(starts, ends, rows):
         base = int(starts[first])
         part = content[base : int(ends[last - 1])]
         try:
-            found = decode(part, starts[first:last] - base, ends[first:last] - base, record, wanted)
+            yield decode(part, starts[first:last] - base, ends[first:last] - base)
         except pa.ArrowInvalid as exc:
             raise CorruptFileError(f"Avro records {first} to {last - 1} hold invalid values: {exc}") from exc
-        batches.append(pa.RecordBatch.from_arrays(found, schema=schema))
-    return pa.Table.from_batches(batches, schema)
 
 
 def positions_behind(content: memoryview | bytes, starts: Ints, ends: Ints, record: AvroType) -> Ints:

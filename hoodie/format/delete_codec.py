@@ -10,6 +10,7 @@ Witness: the delete blocks of the golden tables, and the bytes in tests/format/t
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -217,22 +218,13 @@ def decode_deletes(content: memoryview | bytes, ordering_type: pa.DataType | Non
         CorruptFileError: the content is not one whole list.
         UnsupportedTableError: another block version, or an ordering value in a block before version 3 that is not read.
     """
-    cursor = Cursor(content)
-    version = cursor.i32("version of a delete block")
-    if not 1 <= version <= _VERSION:
-        raise UnsupportedTableError(f"delete block of version {version}; versions 1 to {_VERSION} are read")
-    length = cursor.i32("length of a delete list")
-    if length != cursor.remaining:
-        raise CorruptFileError(f"a delete block claims a list of {length} bytes, {cursor.remaining} follow")
-    if length > _SLICE_BYTES:
-        raise UnsupportedTableError(f"a delete list of {length} bytes is larger than the 1 GiB that is read")
-    body = bytes(cursor.take(length, "delete list"))
+    version, body = _list_in(content)
     if version < _VERSION:
         body = avro_deletes(body)
     try:
         found, items = _walk(body)
     except IndexError as exc:
-        raise CorruptFileError(f"a delete list of {length} bytes is cut within a record") from exc
+        raise CorruptFileError(f"a delete list of {len(body)} bytes is cut within a record") from exc
     buffer = padded(body)
     try:
         return pa.table(
@@ -244,6 +236,37 @@ def decode_deletes(content: memoryview | bytes, ordering_type: pa.DataType | Non
         )
     except pa.ArrowInvalid as exc:
         raise CorruptFileError(f"a delete list holds an invalid value: {exc}") from exc
+
+
+def deletes_without(content: memoryview | bytes, keys: Sequence[bytes]) -> int | None:
+    """How many deletes a block has, by the word of its list, where none of them is of one of these keys; None where one may be.
+
+    Its bytes are searched, and nothing is decoded.
+
+    Raises:
+        CorruptFileError, UnsupportedTableError: the content is not one whole list, as far as its lengths say.
+    """
+    version, body = _list_in(content)
+    if version < _VERSION or any(key in body for key in keys):
+        return None
+    try:
+        return abs(_long(body, 0)[0])
+    except IndexError as exc:
+        raise CorruptFileError(f"a delete list of {len(body)} bytes is cut") from exc
+
+
+def _list_in(content: memoryview | bytes) -> tuple[int, bytes]:
+    """Version and list."""
+    cursor = Cursor(content)
+    version = cursor.i32("version of a delete block")
+    if not 1 <= version <= _VERSION:
+        raise UnsupportedTableError(f"delete block of version {version}; versions 1 to {_VERSION} are read")
+    length = cursor.i32("length of a delete list")
+    if length != cursor.remaining:
+        raise CorruptFileError(f"a delete block claims a list of {length} bytes, {cursor.remaining} follow")
+    if length > _SLICE_BYTES:
+        raise UnsupportedTableError(f"a delete list of {length} bytes is larger than the 1 GiB that is read")
+    return version, bytes(cursor.take(length, "delete list"))
 
 
 def _walk(body: bytes) -> tuple[Ints, Ints]:

@@ -34,6 +34,7 @@ __all__ = [
     "field_names",
     "parquet_data_pieces",
     "record_bounds",
+    "record_count",
 ]
 
 VERSION = 3
@@ -110,7 +111,7 @@ def avro_data_pieces(
         starts, ends = record_bounds(content)
         yield decode_records(content, starts, ends, record, columns)
         return
-    count = _record_count(content)
+    count = record_count(content)
     view, at = memoryview(content).cast("B"), _FIRST_RECORD
     while count:
         starts, ends, after = _frames(view, count, at=at, most_bytes=piece_bytes)
@@ -125,14 +126,19 @@ def record_bounds(content: memoryview | bytes) -> tuple[Ints, Ints]:
     Raises:
         CorruptFileError, UnsupportedTableError: as `decode_avro_data`.
     """
-    count = _record_count(content)
+    count = record_count(content)
     view = memoryview(content).cast("B")
     starts, ends, after = _frames(view, count)
     _check_end(view, after)
     return starts, ends
 
 
-def _record_count(content: memoryview | bytes) -> int:
+def record_count(content: memoryview | bytes) -> int:
+    """How many records an Avro data block has, by its own word.
+
+    Raises:
+        CorruptFileError, UnsupportedTableError: as `decode_avro_data`.
+    """
     cursor = Cursor(content)
     version = cursor.i32("version of an Avro data block")
     if version not in _READABLE:

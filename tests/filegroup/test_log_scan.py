@@ -11,7 +11,7 @@ import pytest
 from hoodie.errors import CorruptFileError, TableNotFoundError, UnsupportedTableError
 from hoodie.filegroup.log_scan import read_log_records
 from hoodie.format.avro_schema import avro_from_arrow, with_meta_columns
-from hoodie.format.log_block import encode_block, rollback_block
+from hoodie.format.log_block import encode_block
 from hoodie.model.enums import BlockKind, HeaderKey, MergeMode
 from hoodie.model.files import FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import VisibleInstants
@@ -19,37 +19,8 @@ from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.names import PROPERTIES
 from hoodie.model.plans import DeleteMarker, Merger, MergeRule
 from tests.log_blocks import COLUMNS, data, deletes, t
+from tests.log_scans import COMMIT, EVENT, WANTED, scan, undo
 from tests.memory_tables import FakeClock, new_storage
-
-EVENT = MergeRule(MergeMode.EVENT_TIME_ORDERING, ("ts",))
-COMMIT = MergeRule(MergeMode.COMMIT_TIME_ORDERING)
-WANTED = pa.schema([(RECORD_KEY, pa.string()), ("ts", pa.int64()), ("val", pa.string())])
-
-
-def undo(number, target):
-    return rollback_block(instant=t(number), target=t(target))
-
-
-def scan(
-    *files, completed=range(1, 10), pending=(), rule=EVENT, committed=..., schema=WANTED, said=(), stands=(), **ends
-):
-    """Files are lists of blocks, in reading order; `committed`: their committed sizes, all of each by default; `said`: of each the
-    (number of an instant, entries) that commits state; `stands`: version of a file that stands for others -> their versions.
-    """
-    storage = new_storage(FakeClock())
-    logs = []
-    for version, blocks in enumerate(files, 1):
-        content = b"".join(blocks)
-        name = f".f_{t(0)}.log.{version}_0-0-0"
-        storage.create_new(name, content)
-        size = len(content) if committed is ... else committed[version - 1]
-        entries = tuple((t(number), count) for number, count in (said[version - 1] if said else ()))
-        others = dict(stands).get(version)
-        names = None if others is None else tuple(f".f_{t(0)}.log.{each}_0-0-0" for each in others)
-        logs.append(LogFile("", "f", t(0), version, name, len(content), size, entries, names))
-    piece = FileSlice(FileGroupId("", "f"), t(0), None, tuple(logs))
-    visible = VisibleInstants(frozenset(map(t, completed)), frozenset(map(t, pending)), t(1), **ends)
-    return read_log_records(storage, piece, schema, rule=rule, visible=visible)
 
 
 def live(found):

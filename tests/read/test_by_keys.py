@@ -62,9 +62,12 @@ def test_what_logs_and_later_files_hold_is_found(tmp_path):
 
 
 @pytest.mark.parametrize("copies", ["true", "false"])
-def test_look_ups_give_the_rows_of_a_whole_scan(tmp_path, copies):
-    table, make = filled(tmp_path / "t", partition_by="day", ordering="ts")
-    options = {"hoodie.python.mor.row.copies": copies}
+@pytest.mark.parametrize("block", ["avro", "parquet"])
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_look_ups_give_the_rows_of_a_whole_scan(tmp_path, version, block, copies):
+    options = {"hoodie.python.mor.row.copies": copies, "hoodie.logfile.data.block.format": block}
+    create = {"options": {"hoodie.write.table.version": version}}
+    table, make = filled(tmp_path / "t", partition_by="day", ordering="ts", **create)
     table.upsert([{"id": make(n), "day": f"d{n % 2}", "ts": 2, "n": -n} for n in range(0, 300, 7)], options)
     table.delete([{"id": make(n), "day": f"d{n % 2}"} for n in range(0, 300, 11)], options)
     table.upsert([{"id": make(n), "day": f"d{n % 2}", "ts": 3, "n": 5000 + n} for n in range(0, 400, 13)], options)
