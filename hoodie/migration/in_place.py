@@ -203,7 +203,7 @@ class InPlace:
             partition_path,
             file_id,
             piece.path.rpartition("/")[0],
-            _hadoop_uri(self.source.uri, piece.path),
+            hadoop_uri(self.source.uri, piece.path),
             piece.size_bytes,
             int(info.mtime_s * 1000),
         )
@@ -312,7 +312,7 @@ def _properties(config: TableConfig, base: str) -> Mapping[str, str]:
     return {"hoodie.bootstrap.base.path": base, key: kind}
 
 
-def _hadoop_uri(base: str, path: str) -> str:
+def hadoop_uri(base: str, path: str) -> str:
     """The address of a file as Hadoop writes it: a path of this machine with its scheme, and nothing encoded."""
     full = f"{base.rstrip('/')}/{path}"
     return f"file:{full}" if full.startswith("/") else full

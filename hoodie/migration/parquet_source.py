@@ -52,7 +52,7 @@ def open_parquet_source(storage: Storage, partition_by: Sequence[str] | None) ->
         OptionError: a partition column is in neither.
     """
     there = [info for info in storage.list("", recursive=True) if not info.is_folder and info.size_bytes]
-    files = [info for info in there if _counts(info)]
+    files = [info for info in there if counts(info)]
     if not files:
         raise TableNotFoundError(f"there is no Parquet file in or below {storage.uri}: give the folder of the source")
     footers = storage.each(lambda info: footer(storage, info.path), files)
@@ -77,7 +77,7 @@ def open_parquet_source(storage: Storage, partition_by: Sequence[str] | None) ->
     notes = []
     if any(folders) and not names:
         notes.append("names of folders are not taken over: they name no columns, and no partition column is missing")
-    others = [info.path for info in there if not _counts(info)]
+    others = [info.path for info in there if not counts(info)]
     if others:
         notes.append(
             f"{format_count(len(others), 'file')} left out, hidden or not named .parquet, such as {min(others)}"
@@ -91,7 +91,8 @@ def open_parquet_source(storage: Storage, partition_by: Sequence[str] | None) ->
     )
 
 
-def _counts(info: FileInfo) -> bool:
+def counts(info: FileInfo) -> bool:
+    """Whether it is a file of the source."""
     parts = info.path.split("/")
     hidden = any(part.startswith(_HIDDEN) and "=" not in part and part != _NULL for part in parts)
     return not hidden and info.name.lower().endswith((".parquet", ".parq"))

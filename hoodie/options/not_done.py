@@ -80,11 +80,6 @@ NOT_DONE: tuple[NotDone, ...] = (
         ("hoodie.errortable.enable",),
         refused=True,
     ),
-    NotDone(
-        "rows of files outside the table are not taken over; read them and write them",
-        ("hoodie.bootstrap.base.path",),
-        refused=True,
-    ),
     NotDone("the column _hoodie_operation is not written", ("hoodie.allow.operation.metadata.field",), refused=True),
     NotDone(
         "columns are never dropped", ("hoodie.datasource.write.schema.allow.auto.evolution.column.drop",), refused=True

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from hoodie.options.aws import AwsOptions, GlueOptions
 from hoodie.options.bigquery import BigQueryOptions
+from hoodie.options.bootstrap import BootstrapOptions
 from hoodie.options.cleaning import ArchivingOptions, CleaningOptions
 from hoodie.options.clustering import ClusteringOptions
 from hoodie.options.commits import CallbackOptions, MetricsOptions, ValidatorOptions
@@ -49,6 +50,7 @@ _TOPICS: Mapping[str, tuple[type, ...]] = {
     ),
     "Who checks commits, and who is told of them": (ValidatorOptions, CallbackOptions, MetricsOptions),
     "Registration in a catalog": (HiveSyncOptions, GlueOptions, BigQueryOptions),
+    "Bootstraps": (BootstrapOptions,),
     "Streams that are written": (StreamSettings, StreamRetries),
     "File system view": (
         ViewOptions,

@@ -178,9 +178,12 @@ REASONS: dict[str, tuple[str, ...]] = {
     "compacted and clustered rows are in no incremental answer": ("hoodie.datasource.read.incr.skip_",),
     "the numbers of simple buckets stay as they are": ("hoodie.bucket.index.", "hoodie.storage.layout."),
     "it counts only where a switch beside it is on": (
-        *("hoodie.bootstrap.", "hoodie.errortable.", "hoodie.metaserver.", "hoodie.metastore."),
+        *("hoodie.errortable.", "hoodie.metaserver.", "hoodie.metastore."),
         *("hoodie.table.service.manager.", "hoodie.precommit.validators."),
         "hoodie.client.init.callback.",
+    ),
+    "bootstraps run in threads of this process and index their files as HFiles, and all queries read both files": (
+        "hoodie.bootstrap.",
     ),
     "metrics go to Prometheus' push gateway, once for each commit": ("hoodie.metrics",),
     _OF_A_TOPIC: (

@@ -10,6 +10,7 @@ from hoodie.errors import OptionError
 from hoodie.model.enums import BlockKind, WriteOperation
 from hoodie.model.plans import DeleteMarker, FileOptions
 from hoodie.options.bigquery import BigQueryOptions
+from hoodie.options.bootstrap import BootstrapOptions
 from hoodie.options.cleaning import ArchivingOptions, CleaningOptions
 from hoodie.options.clustering import ClusteringOptions
 from hoodie.options.commits import CallbackOptions, MetricsOptions, ValidatorOptions
@@ -184,6 +185,7 @@ class WriteOptions(FileSettings, StreamSettings):
     publishes_iceberg: bool = option("hoodie.python.publish.iceberg", boolean(), False)
     """The same as an Iceberg table."""
     validators: ValidatorOptions = group(ValidatorOptions)
+    bootstrap: BootstrapOptions = group(BootstrapOptions)
 
     def gathers_markers(self, files: int) -> bool:
         """Whether so many files are marked by lines of one: a file and a folder for each are a seventh of what a small one costs."""

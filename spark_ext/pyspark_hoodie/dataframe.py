@@ -22,9 +22,10 @@ from hoodie.engine.local import LocalEngine
 from hoodie.errors import OptionError, TableExistsError, TableNotFoundError
 from hoodie.filegroup.unused_memory import release_unused_memory
 from hoodie.keyed import deletes_by_keys_alone, key_types, where_keys
+from hoodie.migration.bootstrap import is_bootstrap
 from hoodie.model.enums import WriteOperation
 from hoodie.model.instant import Instant
-from hoodie.model.names import name_of
+from hoodie.model.names import PROPERTIES, name_of
 from hoodie.model.nested import nullable_columns
 from hoodie.model.results import CommitResult
 from hoodie.options.defaults_file import load_defaults
@@ -49,6 +50,7 @@ from hoodie.write.keys import key_columns
 from hoodie.write.operation_rules import OperationRules
 from hoodie.write.prepare import require_columns
 from hoodie.write.schema import storable
+from pyspark_hoodie import bootstrap
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.native import plan_frame
 from pyspark_hoodie.reach import reached
@@ -100,9 +102,12 @@ def write(
         TableExistsError, TableNotFoundError, OptionError, KeyFieldError, SchemaError: before any job where that can be.
     """
     storage, others = reached(path, options, df.sparkSession)
+    save_mode = mode_of(mode)
+    if is_bootstrap(others):
+        is_there = storage.exists(PROPERTIES)
+        return None if is_there and save_mode == IGNORE else bootstrap.run(df.sparkSession, path, options or {})
     request = parse_request(others, partition_by)
     schema = given_schema(df.schema)
-    save_mode = mode_of(mode)
     table = open_for_write(storage, request, schema, mode=save_mode, engine=SparkEngine(df.sparkSession, storage))
     if table is None:
         return None

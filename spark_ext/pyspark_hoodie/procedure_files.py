@@ -274,7 +274,7 @@ def _readable(size: int) -> str:
 
 _UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
-WITHOUT_TABLE: Mapping[str, Callable[[Any, Given], Iterable[Row]]] = {
+OF_FOLDERS: Mapping[str, Callable[[Any, Given], Iterable[Row]]] = {
     each.__name__: each for each in (show_invalid_parquet, show_fs_path_detail)
 }
 """By the name of the procedure; the first argument is the session."""

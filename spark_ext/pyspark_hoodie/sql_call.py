@@ -20,13 +20,15 @@ from hoodie.errors import OptionError
 from pyspark_hoodie import sql_catalog
 from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.procedure_actions import ACTIONS
-from pyspark_hoodie.procedure_files import FILES, WITHOUT_TABLE
+from pyspark_hoodie.procedure_bootstrap import run_bootstrap
+from pyspark_hoodie.procedure_files import FILES, OF_FOLDERS
 from pyspark_hoodie.procedure_shows import TIMELINE, Given
 from pyspark_hoodie.sql_words import Token, Words, text_of
 from pyspark_hoodie.table import HoodieTable
 
 _TYPES = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "boolean": pa.bool_(), "double": pa.float64()}
 SHOWS = {**TIMELINE, **FILES}
+WITHOUT_TABLE = {**OF_FOLDERS, "run_bootstrap": run_bootstrap}
 _WHOLE = re.compile(r"[+-]?\d+[lL]?")
 _HELP = "help"
 NOT_SERVED = {
@@ -35,8 +37,8 @@ NOT_SERVED = {
         "locks of tables are not audited: hoodie doctor PATH says who holds the lock of a table",
     ),
     **dict.fromkeys(
-        ("run_bootstrap", "show_bootstrap_mapping", "show_bootstrap_partitions"),
-        "tables are not bootstrapped: CREATE TABLE … USING hoodie AS SELECT copies rows of other formats",
+        ("show_bootstrap_mapping", "show_bootstrap_partitions"),
+        "queries find the files of a bootstrapped table by themselves; CALL show_table_properties says where they are",
     ),
     "hdfs_parquet_import": "CREATE TABLE … USING hoodie AS SELECT * FROM parquet.`path` imports rows",
     "partition_bucket_index_manager": "numbers of buckets by partition are decided when the table is made",

@@ -190,7 +190,7 @@ class CatalogTable:
 
     def _options(self, options: Mapping[str, str]) -> dict[str, str]:
         """Of the table's entry, then the session's settings, then the statement."""
-        settings = _settings(self._spark)
+        settings = settings_of_session(self._spark)
         stated = {name: text for name, text in self._properties.items() if name.startswith("hoodie.")}
         known = {name: text for name, text in {**stated, **settings}.items() if name.lower() in WRITES}
         insert = {**stated, **settings}.get(INSERT_INTO)
@@ -360,7 +360,7 @@ class CatalogTable:
             )
 
 
-def _settings(spark: Any) -> dict[str, str]:
+def settings_of_session(spark: Any) -> dict[str, str]:
     """Settings of the session that are about our tables."""
     if is_classic(spark):
         return dict(spark._jvm.hoodie_spark.Planning.settings(spark._jsparkSession))

@@ -5,9 +5,9 @@ import pytest
 import hoodie
 from hoodie.errors import OptionError
 from pyspark_hoodie.procedure_actions import ACTIONS
-from pyspark_hoodie.procedure_files import FILES, WITHOUT_TABLE
+from pyspark_hoodie.procedure_files import FILES
 from pyspark_hoodie.procedure_shows import TIMELINE
-from pyspark_hoodie.sql_call import NOT_SERVED, SHOWS, bind, in_columns, signatures
+from pyspark_hoodie.sql_call import NOT_SERVED, SHOWS, WITHOUT_TABLE, bind, in_columns, signatures
 from pyspark_hoodie.sql_hook import instead
 from pyspark_hoodie.sql_metadata import metadata_rows
 from pyspark_hoodie.sql_statements import _assigned, _source, _spelled_out
