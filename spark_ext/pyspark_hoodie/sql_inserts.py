@@ -1,4 +1,4 @@
-"""INSERT that leaves columns out: Spark before 4.1 refuses it for tables of a catalog, so the statement names them with their defaults."""
+"""INSERT that leaves columns out: before 4.1 Spark refuses it for tables of a catalog, so that the statement names their defaults."""
 
 from __future__ import annotations
 
