@@ -61,7 +61,7 @@ def noted(rows, note):
 
 @pytest.mark.parametrize(
     ("table_type", "version"),
-    soak_but([("MERGE_ON_READ", "9")], itertools.product(TYPES, ["8", "9"])),
+    soak_but([("COPY_ON_WRITE", "8")], itertools.product(TYPES, ["8", "9"])),
 )
 def test_both_keep_one_up_in_turns(hudi, tmp_path, table_type, version, caplog):
     turns = ValueTurns(hudi, tmp_path / "trips", table_type, version)
