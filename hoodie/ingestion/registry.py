@@ -8,8 +8,9 @@ from __future__ import annotations
 import base64
 import json
 import urllib.request
+from typing import Any
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 from hoodie.errors import CorruptFileError, HoodieError, OptionError, StorageError
 from hoodie.format.avro_schema import AvroType, record_type
@@ -36,21 +37,46 @@ class Registry:
 
     def _read(self, number: int) -> AvroType:
         host = urlsplit(self._url).hostname
-        request = urllib.request.Request(f"{self._url}/schemas/ids/{number}")
-        if self._user is not None:
-            request.add_header("Authorization", f"Basic {base64.b64encode(self._user.encode()).decode()}")
-        try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
-                body = json.load(answer)
-        except HTTPError as exc:
-            if exc.code == _NOT_FOUND:
-                raise CorruptFileError(f"the schema registry {host} has no schema {number}") from None
-            raise StorageError(f"the schema registry {host} answered {exc.code} {exc.reason}") from None
-        except (OSError, ValueError) as exc:
-            raise StorageError(f"the schema registry {host} does not answer: {getattr(exc, 'reason', exc)}") from None
+        body = _asked(f"{self._url}/schemas/ids/{number}", self._user, what=f"schema {number}")
         if body.get("schemaType", "AVRO") != "AVRO" or body.get("references"):
             raise CorruptFileError(f"schema {number} of {host} is none of Avro alone, without references to others")
         try:
             return record_type(body["schema"])
         except (KeyError, HoodieError) as exc:
             raise CorruptFileError(f"schema {number} of {host} cannot be read: {exc}") from exc
+
+
+def schema_at(url: str) -> str:
+    """The text of the schema at an address such as `http://user:password@host/subjects/trips-value/versions/latest`.
+
+    Raises:
+        OptionError: it is no such address. CorruptFileError, StorageError: as `Registry.schema`.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https"):
+        raise OptionError("the address of a schema is none of HTTP: write https://host:port/subjects/…/versions/latest")
+    user, _, host = parts.netloc.rpartition("@")
+    body = _asked(urlunsplit(parts._replace(netloc=host)), unquote(user) or None, what=parts.path)
+    if body.get("schemaType", "AVRO") != "AVRO" or body.get("references") or not isinstance(body.get("schema"), str):
+        raise CorruptFileError(
+            f"{parts.path} of {parts.hostname} is no schema of Avro alone, without references to others"
+        )
+    found: str = body["schema"]
+    return found
+
+
+def _asked(url: str, user: str | None, *, what: str) -> Any:
+    """What the registry answers."""
+    host = urlsplit(url).hostname
+    request = urllib.request.Request(url)
+    if user is not None:
+        request.add_header("Authorization", f"Basic {base64.b64encode(user.encode()).decode()}")
+    try:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
+            return json.load(answer)
+    except HTTPError as exc:
+        if exc.code == _NOT_FOUND:
+            raise CorruptFileError(f"the schema registry {host} has no {what}") from None
+        raise StorageError(f"the schema registry {host} answered {exc.code} {exc.reason}") from None
+    except (OSError, ValueError) as exc:
+        raise StorageError(f"the schema registry {host} does not answer: {getattr(exc, 'reason', exc)}") from None

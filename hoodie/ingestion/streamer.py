@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from hoodie.errors import OptionError
 from hoodie.format.avro_schema import arrow_from_avro, parse_schema
+from hoodie.ingestion.registry import schema_at
 from hoodie.ingestion.streamer_properties import PREFIX, read_text
 from hoodie.options.parse import parse_write_options
 from hoodie.write.given_schema import SchemaLike
@@ -31,6 +32,7 @@ _KAFKA = {
 }
 _CSV_HEADER, _CSV_SEPARATORS = f"{PREFIX}csv.header", (f"{PREFIX}csv.sep", f"{PREFIX}csv.delimiter")
 _SCHEMA_FILES = f"{PREFIX}schemaprovider.target.schema.file", f"{PREFIX}schemaprovider.source.schema.file"
+_SCHEMA_URLS = f"{PREFIX}schemaprovider.registry.targetUrl", f"{PREFIX}schemaprovider.registry.url"
 _JDBC_KEYS = ("url", "user", "password", "password.file", "table.name", "incr.pull", "table.incr.column.name")
 _READ = {
     _ROOT,
@@ -41,12 +43,15 @@ _READ = {
     _CSV_HEADER,
     *_CSV_SEPARATORS,
     *_SCHEMA_FILES,
+    *_SCHEMA_URLS,
     *(_JDBC + key for key in _JDBC_KEYS),
 }
 READ_PROPERTIES = frozenset(_READ | _KAFKA)
 """Those that the sources below, the transformation and the schema provider read."""
 _FILE_SCHEMAS = "FilebasedSchemaProvider"
 _REGISTRY_SCHEMAS = "SchemaRegistryProvider"
+_BY_NUMBERS = "AvroKafkaSource"
+"""Values name their schemas, in the registry of `schema.registry.url`."""
 _SQL_TRANSFORMER = "SqlQueryBasedTransformer"
 _SUBQUERY = re.compile(r"\((?P<query>.*)\)\s*(as\s+)?\w*", re.IGNORECASE | re.DOTALL)
 
@@ -166,16 +171,19 @@ def _transformation(flags: StreamerFlags, properties: Mapping[str, str]) -> str 
 def _schema(flags: StreamerFlags, properties: Mapping[str, str], reached_by: Mapping[str, str]) -> SchemaLike | None:
     """Of the table where it is made: what the transformation gives, else what the source has."""
     provider = _simple(flags.schemaprovider_class or "")
-    if provider in ("", _REGISTRY_SCHEMAS):
+    places = {_FILE_SCHEMAS: _SCHEMA_FILES, _REGISTRY_SCHEMAS: _SCHEMA_URLS}.get(provider, ())
+    target = next((key for key in places if key in properties), None)
+    if not provider or (target is None and flags.source_class.endswith(_BY_NUMBERS)):
         return None
-    if provider != _FILE_SCHEMAS:
+    if not places:
         raise OptionError(f"--schemaprovider-class {flags.schemaprovider_class} is not run: use {_FILE_SCHEMAS}")
-    path = next((properties[key] for key in _SCHEMA_FILES if key in properties), None)
-    if path is None:
-        raise OptionError(f"--schemaprovider-class {_FILE_SCHEMAS} needs the property {_SCHEMA_FILES[1]}")
-    if flags.transformer_class and _SCHEMA_FILES[0] not in properties:
+    if target is None:
+        raise OptionError(f"--schemaprovider-class {provider} needs the property {places[1]}")
+    if flags.transformer_class and target != places[0]:
         return None  # it is the schema before the transformation
-    return arrow_from_avro(parse_schema(read_text(path, reached_by)))
+    place = properties[target]
+    found = schema_at(place) if provider == _REGISTRY_SCHEMAS else read_text(place, reached_by)
+    return arrow_from_avro(parse_schema(found))
 
 
 def _simple(name: str) -> str:

@@ -27,6 +27,8 @@ REASONS: dict[str, tuple[str, ...]] = {
         *(
             "hoodie.streamer.source.dfs.root",
             "hoodie.streamer.transformer.sql",
+            "hoodie.streamer.schemaprovider.registry.url",
+            "hoodie.streamer.schemaprovider.registry.targetUrl",
             "hoodie.streamer.source.hoodieincr.path",
         ),
         *(
@@ -37,6 +39,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         *(f"hoodie.streamer.csv.{name}" for name in ("header", "sep", "delimiter")),
     ),
     "rows come from the program that writes, not from Hudi's Streamer": (
+        *("hoodie.streamer.schemaprovider.registry.urlS", "hoodie.streamer.schemaprovider.registry.targetUrlS"),
         *("hoodie.streamer.", "hoodie.deltastreamer.", "hoodie.utilities.", "hoodie.kafka.", "hoodie.debezium."),
         *("hoodie.schemaprovider.", "hoodie.meta.sync.classes", "hoodie.meta.sync.enable", "hoodie.tableservice."),
         "hoodie.streamer.transformer.sql.file",

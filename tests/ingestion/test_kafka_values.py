@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
 import fastavro
@@ -20,6 +18,7 @@ from hoodie.ingestion.kafka_values import KEY, OFFSET, PARTITION, TIMESTAMP, Rea
 from hoodie.ingestion.source import BadRecord
 
 pytest.importorskip("confluent_kafka")
+from tests.ingestion.schema_registry import schemas_served
 from tests.ingestion.stand_in_kafka import Message
 
 APPEND = "hoodie.streamer.source.kafka.append.offsets"
@@ -90,36 +89,16 @@ def test_values_of_avro_by_a_schema_that_is_given(wrong: bytes) -> None:
     assert [each.origin.rpartition(" ")[2] for each in bad] == ["2"]
 
 
-class _Schemas(BaseHTTPRequestHandler):
-    asked: list[str]
-    told: dict[str, Any]
-
-    def do_GET(self) -> None:
-        self.asked.append(f"{self.path} {self.headers.get('Authorization')}")
-        found = self.told.get(self.path)
-        self.send_response(404 if found is None else 200)
-        self.end_headers()
-        self.wfile.write(json.dumps(found).encode())
-
-    def log_message(self, format: str, *args: Any) -> None: ...
-
-
 @pytest.fixture
 def registry() -> Iterator[tuple[str, list[str]]]:
-    _Schemas.asked = []
-    _Schemas.told = {
+    told = {
         "/schemas/ids/1": {"schema": json.dumps(ONE)},
         "/schemas/ids/2": {"schema": json.dumps(TWO)},
         "/schemas/ids/3": {"schema": "{}", "schemaType": "PROTOBUF"},
         "/schemas/ids/4": {"schema": '{"type": "record", "name": "r", "fields": [{"name": "id", "type": "string"}]}'},
     }
-    server = HTTPServer(("127.0.0.1", 0), _Schemas)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}", _Schemas.asked
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with schemas_served(told) as found:
+        yield found
 
 
 def test_each_value_is_read_by_the_schema_whose_number_it_has(registry: tuple[str, list[str]]) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import hoodie
 from hoodie.cli.__main__ import main
-from hoodie.errors import OptionError
+from hoodie.errors import CorruptFileError, OptionError
 from hoodie.ingestion.streamer import READ_PROPERTIES, SOURCES, StreamerFlags, parse_job
 from hoodie.ingestion.streamer_properties import read_properties
 from hoodie.options.document import outcome_of
 from hoodie.options.hudi_names import hudi_names
+from tests.ingestion.schema_registry import schemas_served
 from tests.ingestion.shops import Shop
 from tests.ingestion.stock_ticks import LATER, TICKS, ticks, ticks_job
 
@@ -269,6 +272,10 @@ def test_the_page_of_options_says_of_each_property_whether_a_job_reads_it(tmp_pa
     with pytest.raises(OptionError, match="file none cannot be read"):
         parse_job(StreamerFlags("t", "t", schemaprovider_class=FILES), asked, {})
     read |= asked.names
+    asked = Asked({name: text for name, text in given.items() if not name.endswith("registry.targetUrl")})
+    with pytest.raises(OptionError, match="none of HTTP"):
+        parse_job(StreamerFlags("t", "t", schemaprovider_class="a.SchemaRegistryProvider"), asked, {})
+    read |= asked.names
     assert read >= READ_PROPERTIES
     said = {line[0] for line in hudi_names() if outcome_of(line[0]).startswith("counts for `hoodie ingest`")}
     assert said == {name for name in READ_PROPERTIES if name.startswith("hoodie.")}
@@ -297,3 +304,32 @@ def test_the_demo_of_stock_ticks_gives_the_answers_that_its_page_has(tmp_path: P
     assert [*table.partitions()] == ["2018/08/31"]
     assert main([*job, "--transformer-class", SQL, "--hoodie-conf", query]) == 0
     assert len(table.timeline.commits) == 2
+
+
+def test_a_registry_says_the_schema_of_the_table() -> None:
+    """Also that of JSON from a topic, whose values name none."""
+    flags = StreamerFlags(
+        "t",
+        "t",
+        source_class=f"{SOURCE}JsonKafkaSource",
+        schemaprovider_class="org.apache.hudi.utilities.schema.SchemaRegistryProvider",
+    )
+    topic = {"bootstrap.servers": "h:1", "hoodie.streamer.source.kafka.topic": "t"}
+    url, target = (f"hoodie.streamer.schemaprovider.registry.{name}" for name in ("url", "targetUrl"))
+    with schemas_served({"/source": {"schema": json.dumps(SCHEMA)}}) as (address, asked):
+        me = address.replace("//", "//me:s%40crt@")
+        found = parse_job(flags, {**topic, url: f"{me}/source"}, {}).schema
+        assert isinstance(found, pa.Schema)
+        assert found.field("impressiontime").type == pa.int64()
+        both = {**topic, url: f"{me}/none", target: f"{me}/source"}
+        assert parse_job(flags, both, {}).schema == found
+        transformed = replace(flags, transformer_class=SQL)
+        sql = {"hoodie.streamer.transformer.sql": "SELECT 1 FROM <SRC>"}
+        assert parse_job(transformed, {**topic, **sql, url: f"{me}/source"}, {}).schema is None
+        with pytest.raises(CorruptFileError, match="has no /none"):
+            parse_job(flags, {**topic, url: f"{me}/none"}, {})
+        with pytest.raises(OptionError, match=r"needs the property hoodie\.streamer\.schemaprovider\.registry\.url"):
+            parse_job(flags, topic, {})
+        by_numbers = replace(flags, source_class=f"{SOURCE}AvroKafkaSource")
+        assert parse_job(by_numbers, {**topic, "schema.registry.url": "http://h:1"}, {}).schema is None
+    assert asked[0] == "/source Basic bWU6c0BjcnQ="
