@@ -39,7 +39,7 @@ class BloomFiltersPartition:
         found = dict(_of_files(scope, change.added))
         for path, names in change.removed.items():
             gone = [join(path, name) for name in names if parse_base_file(name) is not None]
-            found.update((file, _record(scope, "", time, b"", gone=True)) for file in gone)
+            found.update((file, bloom_record(scope, "", time, b"", gone=True)) for file in gone)
         return _shards(found, len(metadata.slices_of(BLOOM_FILTERS)))
 
     def first(self, scope: Scope, files: TableFiles) -> tuple[Sequence[str], Iterable[Shard]]:
@@ -49,7 +49,7 @@ class BloomFiltersPartition:
         return {}
 
     def merged(self, scope: Scope, metadata: MetadataTable, number: int) -> Shard:
-        return merged(metadata.layers_of(BLOOM_FILTERS, number), scope.schema, number, _flags)
+        return merged(metadata.layers_of(BLOOM_FILTERS, number), scope.schema, number, bloom_flags)
 
 
 def _of_files(scope: Scope, files: TableFiles) -> Iterator[tuple[str, bytes]]:
@@ -59,12 +59,12 @@ def _of_files(scope: Scope, files: TableFiles) -> Iterator[tuple[str, bytes]]:
         footer, written = read_footer(metadata, path=join(path, name)), parse_base_file(name)
         if footer.bloom_base64 is None or footer.bloom_type is None or written is None:
             return None
-        return join(path, name), _record(scope, footer.bloom_type, written.instant, footer.bloom_base64)
+        return join(path, name), bloom_record(scope, footer.bloom_type, written.instant, footer.bloom_base64)
 
     return filter(None, of_footers(scope, files, BLOOM_FILTERS, record))
 
 
-def _record(scope: Scope, kind: str, time: str, bloom: bytes, *, gone: bool = False) -> bytes:
+def bloom_record(scope: Scope, kind: str, time: str, bloom: bytes, *, gone: bool = False) -> bytes:
     found = {"type": kind, "timestamp": time, "bloomFilter": bloom, "isDeleted": gone}
     return encode_record({"type": _KIND, "BloomFilterMetadata": found}, scope.schema)
 
@@ -73,6 +73,6 @@ def _shards(found: dict[str, bytes], groups: int) -> Iterator[Shard]:
     return shards_of(bloom_keys(list(found)), pa.array(list(found.values()), pa.binary()), groups)
 
 
-def _flags(values: Any, schema: str) -> tuple[Any, Any]:
+def bloom_flags(values: Any, schema: str) -> tuple[Any, Any]:
     """Of each record: whether it says that the file is gone, and that it replaces an older one."""
     return decode_blooms(values, schema)["deleted"].combine_chunks(), pa.array([True] * len(values))

@@ -108,6 +108,16 @@ class ColumnBounds:
             yield self._bounds[number], np.flatnonzero(numbers == number)
 
 
+def counted_together(stats: pa.Table) -> pa.Table:
+    """Records of an expression index with nulls among the values, which Apache Hudi counts apart there. Where there is a bound, there
+    are values.
+    """
+    filled = pc.or_(pc.is_valid(stats["low"]), pc.is_valid(stats["high"])).combine_chunks()
+    nulls = stats["nulls"].combine_chunks()
+    values = pc.if_else(filled, pc.max_element_wise(stats["values"].combine_chunks(), pc.add(nulls, 1)), nulls)
+    return stats.set_column(stats.column_names.index("values"), "values", values)
+
+
 def in_type(bounds: Any, kind: pa.DataType, decimals: Any = None) -> Any:
     """Bounds as they were stored -> those of a column of this type; null where they are none of it. `decimals`: what records say of
     their precision and scale, from index version V2 on.

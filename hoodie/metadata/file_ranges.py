@@ -27,6 +27,7 @@ from hoodie.model.meta_fields import with_meta_fields
 from hoodie.model.names import parse_base_file, parse_log_file
 from hoodie.model.once import once
 from hoodie.model.plans import MergeRule
+from hoodie.view.context import TableContext
 
 _AS_THEY_STAND = MergeRule(MergeMode.COMMIT_TIME_ORDERING)
 
@@ -67,17 +68,11 @@ class FileRanges:
         return self.scope.context.config.layout.by_completion
 
     def _of_file(self, path: str, name: str, size_bytes: int) -> Ranges | None:
-        base, log = parse_base_file(name), parse_log_file(name)
+        base = parse_base_file(name)
         if base is not None and name.endswith(".parquet"):
             return self._of_base(BaseFile(path, base.file_id, base.instant, name, size_bytes))
-        if log is not None and not log.suffix and self.reads_rows:
-            entries = ((log.base_instant, 0),)
-            # What a log compaction wrote counts without the files that it stands for.
-            whole = LogFile(
-                path, log.file_id, log.base_instant, log.version, name, size_bytes, size_bytes, entries, ("",)
-            )
-            return self._of_log(whole)
-        return None
+        log = whole_log(path, name, size_bytes) if self.reads_rows else None
+        return None if log is None else self._of_log(log)
 
     def _of_base(self, base: BaseFile) -> Ranges | None:
         if base.instant == BOOTSTRAP_INSTANTS[0]:
@@ -99,15 +94,34 @@ class FileRanges:
             return known | ranges_of_rows(file.read(unknown), typed=self.typed)
 
     def _of_log(self, log: LogFile) -> Ranges:
-        context, full = self.scope.context, with_meta_fields(self.schema)
-        wanted = pa.schema([field for field in full if field.name in self.columns])
-        seen, mine = self._visible, {log.base_instant}
-        rows = read_log_rows(
-            context.storage,
-            log,
-            merge_columns(wanted, _AS_THEY_STAND, full),
-            rule=_AS_THEY_STAND,
-            visible=replace(seen, completed=seen.completed | mine, pending=seen.pending - mine),
-            unstored=unstored_of(context.config, self.schema),
-        )
-        return ranges_of_rows(rows.select(wanted.names), typed=self.typed) if rows.num_rows else {}
+        rows = log_rows(self.scope.context, self.schema, self._visible, log, self.columns)
+        return ranges_of_rows(rows, typed=self.typed) if rows.num_rows else {}
+
+
+def log_rows(
+    context: TableContext, schema: pa.Schema, seen: VisibleInstants, log: LogFile, columns: Sequence[str]
+) -> pa.Table:
+    """Of the rows that a log has those of these columns that the table has, whether its instant is completed or not. `schema`: the
+    table's columns.
+    """
+    full, mine = with_meta_fields(schema), {log.base_instant}
+    wanted = pa.schema([field for field in full if field.name in columns])
+    rows = read_log_rows(
+        context.storage,
+        log,
+        merge_columns(wanted, _AS_THEY_STAND, full),
+        rule=_AS_THEY_STAND,
+        visible=replace(seen, completed=seen.completed | mine, pending=seen.pending - mine),
+        unstored=unstored_of(context.config, schema),
+    )
+    return rows.select(wanted.names)
+
+
+def whole_log(path: str, name: str, size_bytes: int) -> LogFile | None:
+    """A log by its name, of versions 8 and 9, all of which counts; None where it is none, or has no rows."""
+    log = parse_log_file(name)
+    if log is None or log.suffix:
+        return None
+    entries = ((log.base_instant, 0),)
+    # What a log compaction wrote counts without the files that it stands for.
+    return LogFile(path, log.file_id, log.base_instant, log.version, name, size_bytes, size_bytes, entries, ("",))

@@ -6,8 +6,16 @@ from collections.abc import Collection
 
 from hoodie.metadata.bloom_filters import BloomFiltersPartition
 from hoodie.metadata.column_stats import ColumnStatsPartition
+from hoodie.metadata.expression_index import ExpressionPartition
 from hoodie.metadata.files import FilesPartition
-from hoodie.metadata.keys import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX
+from hoodie.metadata.keys import (
+    COLUMN_STATS,
+    EXPRESSION_INDEX,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX,
+)
 from hoodie.metadata.keys_partition import KeysPartition
 from hoodie.metadata.partition import KeptPartition, PartitionError
 from hoodie.metadata.partition_stats import PartitionStatsPartition
@@ -37,6 +45,8 @@ def partition_of(name: str) -> KeptPartition | None:
     """That of this name; None where our writers keep none of its kind up."""
     if name.startswith(SECONDARY_INDEX):
         return SecondaryPartition(name)
+    if name.startswith(EXPRESSION_INDEX):
+        return ExpressionPartition(name)
     return next((each for each in KEPT if each.name == name), None)
 
 

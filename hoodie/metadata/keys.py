@@ -7,6 +7,7 @@
 | partition_stats | `partition-stats-NNNN-0` | hash of the column, of the partition path                |
 | bloom_filters  | `bloom-filters-NNNN-0` | hash of the partition path, of the file's name              |
 | record_index   | `record-index-NNNN-0`; one by partitions: `data_groups.py` | a record key            |
+| expr_index_X   | `expr-index-X-NNNN-0` | as of column_stats or bloom_filters; for a partition: `expression_partition_key` |
 | secondary_index_X | `secondary-index-X-NNNN-0` | a value of its column and a record key, as `secondary_keys.py` has it |
 
 Hashes stand as base64: xxHash64 of a column and of a partition path, MD5 of a file's name. The path of a table without
@@ -37,10 +38,13 @@ RECORD_INDEX = "record_index"
 PARTITION_STATS = "partition_stats"
 SECONDARY_INDEX = "secondary_index_"
 """In front of the name that a user gave to an index of a column's values."""
+EXPRESSION_INDEX = "expr_index_"
+"""In front of the name that a user gave to an index of an expression."""
 PARTITIONS = (FILES, COLUMN_STATS, BLOOM_FILTERS, RECORD_INDEX)
 """Those that version 6 has, and that are read."""
 ALL_PARTITIONS = "__all_partitions__"
 _UNPARTITIONED = "."
+_OF_PARTITION = "__partition_stat__"
 _FILE_ID = {
     FILES: "files",
     COLUMN_STATS: "col-stats",
@@ -70,6 +74,11 @@ def stats_keys(paths: Sequence[str], column: str) -> pa.Array[Any]:
 def partition_keys(partition_path: str, columns: Sequence[str]) -> list[str]:
     """The keys of the statistics of these columns in a partition."""
     return [_short_hash(column) + _short_hash(identifier_of(partition_path)) for column in columns]
+
+
+def expression_partition_key(partition_path: str, column: str) -> str:
+    """The key of what an expression index with bounds says of a partition."""
+    return _short_hash(column) + _short_hash(_OF_PARTITION) + _short_hash(identifier_of(partition_path))
 
 
 def bloom_keys(paths: Sequence[str]) -> pa.Array[Any]:

@@ -7,10 +7,10 @@ that has nothing is read. Only where one has no bounds at all the records cannot
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute
@@ -38,6 +38,19 @@ Sizes = Mapping[str, int]
 """Name -> size of files in one partition."""
 
 
+class RangesOfFiles(Protocol):
+    """Bounds by the files themselves."""
+
+    @property
+    def typed(self) -> bool:
+        """Stored by index version V2."""
+        ...
+
+    def of(self, files: TableFiles) -> Mapping[tuple[str, str], Ranges]:
+        """As `FileRanges.of`."""
+        ...
+
+
 @dataclass(frozen=True)
 class PartitionStatsPartition:
     """`KeptPartition` of `partition_stats`. Apache Hudi builds it; without `column_stats` it has none."""
@@ -50,7 +63,7 @@ class PartitionStatsPartition:
     def changed(self, scope: Scope, metadata: MetadataTable, change: Change) -> Iterable[Shard]:
         if change.commit is None and not change.undone:
             return ()  # a clean takes away what did not count any more
-        live = _live(scope, change)
+        live = live_files(scope, change)
         return _shards(
             _records(ranges_for(scope, change), metadata, live, change.added), len(metadata.slices_of(self.name))
         )
@@ -60,7 +73,7 @@ class PartitionStatsPartition:
             raise UnsupportedTableError(f"bounds of partitions go by those of files: build {COLUMN_STATS} first")
         if not scope.context.config.layout.by_completion or not scope.context.config.partition_fields:
             raise UnsupportedTableError("only tables of version 8 or 9 with partitions have bounds of partitions")
-        live = _by_path(_files_of(scope.context.on_storage().snapshot().view.latest_slices()))
+        live = all_live_files(scope)
         ranges_for(scope).of(live)
         return file_ids(self.name, _GROUPS), _shards(_records(ranges_for(scope), None, live, live), _GROUPS)
 
@@ -71,7 +84,12 @@ class PartitionStatsPartition:
         return merged(metadata.layers_of(self.name, number), scope.schema, number, stats_flags)
 
 
-def _live(scope: Scope, change: Change) -> dict[str, dict[str, int]]:
+def all_live_files(scope: Scope) -> dict[str, dict[str, int]]:
+    """Those of the newest state, by partition."""
+    return _by_path(_files_of(scope.context.on_storage().snapshot().view.latest_slices()))
+
+
+def live_files(scope: Scope, change: Change) -> dict[str, dict[str, int]]:
     """The files that count when the instant is completed, of each partition that it touches. What a compaction merges stays among them
     until the next instant: bounds may be wider than the rows, and never narrower.
     """
@@ -119,8 +137,9 @@ def _records(
     full = with_meta_fields(ranges.schema)
     kinds = [full.field(name) for name in ranges.columns if name in full.names]
     columns = pa.schema([each for each in kinds if stored_as(each.type, typed=ranges.typed) is not None])
+    known = None if metadata is None else metadata.column_stats
     for path, sizes in live.items():
-        found = _of_partition(ranges, metadata, columns, path, sizes, added.get(path, {}).keys()) if sizes else {}
+        found = of_partition(ranges, known, columns, path, sizes, added.get(path, {}).keys()) if sizes else {}
         for key, column in zip(partition_keys(path, columns.names), columns.names, strict=True):
             record = (
                 record_of(path, column, found[column], kind=_KIND, tight=True)
@@ -130,17 +149,19 @@ def _records(
             yield key, encode_record(record, schema)
 
 
-def _of_partition(
-    ranges: FileRanges,
-    metadata: MetadataTable | None,
+def of_partition(
+    ranges: RangesOfFiles,
+    known: Callable[[Sequence[str], pa.Schema], Mapping[str, pa.Table] | None] | None,
     columns: pa.Schema,
     path: str,
     sizes: Sizes,
     fresh: Collection[str],
 ) -> Ranges:
-    """Bounds of all rows in files of one partition; `fresh`: those of which the metadata table knows nothing yet."""
+    """Bounds of all rows in files of one partition; `fresh`: those of which the metadata table knows nothing yet.
+    `known`: what it says of others, as `MetadataTable.column_stats` does; None where all are fresh.
+    """
     old = [name for name in sizes if name not in fresh]
-    stats = metadata.column_stats([join(path, name) for name in old], columns) if metadata is not None and old else {}
+    stats = known([join(path, name) for name in old], columns) if known is not None and old else {}
     if stats is None:
         raise UnsupportedTableError("there are no bounds of files")
     is_known = pa.array([True] * len(old), pa.bool_())
@@ -150,7 +171,7 @@ def _of_partition(
         is_known = pc.and_(is_known, pc.or_(is_empty, bounded).combine_chunks())
     unknown = [name for name, known in zip(old, is_known.to_pylist(), strict=True) if not known]
     read = ranges.of({path: {name: sizes[name] for name in (*unknown, *(set(sizes) & set(fresh)))}})
-    _require_bounds(ranges, path, [*unknown, *fresh], read, sizes)
+    _require_bounds(path, [*unknown, *fresh], read, sizes)
     parts: list[Ranges] = [_promoted(each, columns, typed=ranges.typed) for each in read.values()]
     known_stats = {name: each.filter(is_known) for name, each in stats.items()}
     if any(each.num_rows for each in known_stats.values()):
@@ -158,16 +179,14 @@ def _of_partition(
     return _together(parts)
 
 
-def _require_bounds(
-    ranges: FileRanges, path: str, names: Iterable[str], read: Mapping[tuple[str, str], Ranges], sizes: Sizes
-) -> None:
+def _require_bounds(path: str, names: Iterable[str], read: Mapping[tuple[str, str], Ranges], sizes: Sizes) -> None:
     """Raises UnsupportedTableError where a base file has no bounds. A log without any has no rows."""
     for name in names:
         if name in sizes and parse_base_file(name) is not None and (path, name) not in read:
             raise UnsupportedTableError(f"the bounds of {join(path, name)} are not known")
 
 
-def _joined(stats: Any, kind: pa.DataType, ranges: FileRanges) -> Range:
+def _joined(stats: Any, kind: pa.DataType, ranges: RangesOfFiles) -> Range:
     """Of the files that the metadata table knows."""
     stored = stored_as(kind, typed=ranges.typed)
     if stored is None:

@@ -27,7 +27,7 @@ from hoodie.format.bloom import BloomFilter, parse_bloom
 from hoodie.format.layout import Folder, layout_named
 from hoodie.format.properties import parse_properties_file
 from hoodie.hfile.arrays import as_binary
-from hoodie.metadata.bounds import ColumnBounds
+from hoodie.metadata.bounds import ColumnBounds, counted_together
 from hoodie.metadata.data_groups import in_order, is_by_partition, shares_of
 from hoodie.metadata.key_places import RecordIndex, locations_of
 from hoodie.metadata.keys import (
@@ -153,27 +153,29 @@ class MetadataTable:
 
         return self.answer(FILES, ask)
 
-    def column_stats(self, paths: Sequence[str], columns: pa.Schema) -> Mapping[str, pa.Table] | None:
+    def column_stats(
+        self, paths: Sequence[str], columns: pa.Schema, partition: str = COLUMN_STATS
+    ) -> Mapping[str, pa.Table] | None:
         """Column -> its bounds in each of these files: low and high, of the column's type; nulls; values, nulls among them.
 
         All are null for a file of which nothing is known. low and high are null, too, where they are not known, and where there are
-        only nulls.
+        only nulls. `partition`: or an expression index, whose bounds are of a type of their own.
         """
-        return self.answer(COLUMN_STATS, lambda: self._stats(paths, columns))
+        return self.answer(partition, lambda: self._stats(paths, columns, partition))
 
-    def bloom_filters(self, paths: Sequence[str]) -> Mapping[str, BloomFilter] | None:
-        """Base file -> its bloom filter, of those that have one."""
+    def bloom_filters(self, paths: Sequence[str], partition: str = BLOOM_FILTERS) -> Mapping[str, BloomFilter] | None:
+        """Base file -> its bloom filter, of those that have one. `partition`: or an expression index."""
 
         def ask() -> Mapping[str, BloomFilter]:
             found = {}
-            for part in self._newest(BLOOM_FILTERS, bloom_keys(paths)):
+            for part in self._newest(partition, bloom_keys(paths)):
                 blooms = decode_blooms(part.values, part.schema).to_pylist()
                 for row, bloom in zip(part.rows.tolist(), blooms, strict=True):
                     if not bloom["deleted"] and bloom["bloom"]:
                         found[paths[row]] = _bloom(bloom["type"], bloom["bloom"])
             return found
 
-        return self.answer(BLOOM_FILTERS, ask)
+        return self.answer(partition, ask)
 
     def locations(self, keys: pa.Array[Any], paths: pa.Array[Any] | None = None) -> pa.Table | None:
         """For each record key the partition_path and the file_id of its row, and when it was written first; null where it is not
@@ -380,13 +382,13 @@ class MetadataTable:
                     _add(found[number], sizes if identifiers[number] == ALL_PARTITIONS else _names_of_files(sizes))
         return [{name: size for name, (size, is_deleted) in each.items() if not is_deleted} for each in found]
 
-    def _stats(self, paths: Sequence[str], columns: pa.Schema) -> dict[str, pa.Table]:
+    def _stats(self, paths: Sequence[str], columns: pa.Schema, partition: str) -> dict[str, pa.Table]:
         """All columns are looked up together, and their records are decoded together where no file has two of a column."""
         keys = pa.concat_arrays([pa.array([], pa.string()), *(stats_keys(paths, name) for name in columns.names)])
         texts, bounds = as_binary(keys, "keys"), ColumnBounds([field.type for field in columns], len(paths))
         found = [
             part._replace(rows=rows[part.rows])
-            for rows, layers in self._by_group(COLUMN_STATS, keys)
+            for rows, layers in self._by_group(partition, keys)
             for part in every(layers, texts.take(pa.array(rows)))
         ]
         for part in joined(found):
@@ -394,7 +396,8 @@ class MetadataTable:
                 bounds.forget(part.rows)
                 continue
             for stats in decode_stats(part.values, part.schema):
-                bounds.add(part.rows[stats.rows], stats.columns)
+                counted = stats.columns if partition == COLUMN_STATS else counted_together(stats.columns)
+                bounds.add(part.rows[stats.rows], counted)
         return dict(zip(columns.names, bounds.tables(), strict=True))
 
 

@@ -29,6 +29,7 @@ from hoodie.options.streams import StreamRetries, StreamSettings
 from hoodie.options.table_options import TableOptions
 from hoodie.options.view import (
     EmbeddedOptions,
+    ExpressionIndexOptions,
     PartitionedIndexOptions,
     RecordIndexOptions,
     RemoteOptions,
@@ -56,6 +57,7 @@ _TOPICS: Mapping[str, tuple[type, ...]] = {
         ViewOptions,
         RecordIndexOptions,
         PartitionedIndexOptions,
+        ExpressionIndexOptions,
         SecondaryIndexOptions,
         RemoteOptions,
         EmbeddedOptions,
@@ -79,7 +81,14 @@ VALUES = tuple(each for topics in _TOPICS.values() for each in topics)
 GROUPS: Mapping[str, tuple[Key[object], ...]] = MappingProxyType(_groups())
 VIEW_KEYS = tuple(
     name
-    for each in (ViewOptions, RecordIndexOptions, PartitionedIndexOptions, SecondaryIndexOptions, RemoteOptions)
+    for each in (
+        ViewOptions,
+        RecordIndexOptions,
+        PartitionedIndexOptions,
+        SecondaryIndexOptions,
+        ExpressionIndexOptions,
+        RemoteOptions,
+    )
     for name in keys_of(each)
 )
 READ_KEYS: tuple[Key[object], ...] = (*GROUPS["Reading"], *VIEW_KEYS)

@@ -123,6 +123,30 @@ class SecondaryIndexOptions:
     """Its name; unset: that of the column. The partition is named `secondary_index_` and so."""
 
 
+_EXPRESSION = "hoodie.metadata.index.expression."
+
+
+@dataclass(frozen=True)
+class ExpressionIndexOptions:
+    """Expression indexes of the metadata table: bounds, or bloom filters, of what a function makes of a column. Tables of version 8
+    and 9 have them.
+    """
+
+    is_on: bool | None = option(f"{_EXPRESSION}enable", boolean(), None)
+    """Unset or true: a write keeps those up that are there. false: it drops them all. Apache Hudi: false, and it keeps them up
+    nevertheless."""
+    column: str | None = option(f"{_EXPRESSION}column", text("a column"), None)
+    """Of one that `build_index` builds."""
+    options: str | None = option(f"{_EXPRESSION}options", text("KEY=TEXT,…"), None)
+    """Of that: the function, and what it takes: `expr=from_unixtime,format=yyyy-MM-dd`. A text with a comma stands in single
+    quotes."""
+    kind: str = option("hoodie.expression.index.type", one_of(("COLUMN_STATS", "BLOOM_FILTERS")), "COLUMN_STATS")
+    """Of that: bounds or bloom filters."""
+    zone: str | None = option("hoodie.python.index.expression.timezone", text("a time zone"), None)
+    """By whose clock the functions of days and hours read a timestamp; unset: that of the process. Apache Hudi takes that of Spark's
+    session: all writers of a table, and the sessions that ask by such an index, need the same."""
+
+
 @dataclass(frozen=True)
 class ViewOptions:
     follows: bool | None = combined(_follows, _SYNC, _CHECKPOINT)
@@ -149,6 +173,7 @@ class ViewOptions:
     record_index: RecordIndexOptions = group(RecordIndexOptions)
     partitioned_index: PartitionedIndexOptions = group(PartitionedIndexOptions)
     secondary_index: SecondaryIndexOptions = group(SecondaryIndexOptions)
+    expression_index: ExpressionIndexOptions = group(ExpressionIndexOptions)
     column_stats: bool | None = option("hoodie.metadata.index.column.stats.enable", boolean(), None)
     """Of a metadata table the partition of bounds of columns. true: a write builds it where it is not there, from the footers of all
     base files. Unset: a write keeps it up where it is there. false: it drops it."""

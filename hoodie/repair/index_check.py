@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -17,10 +17,17 @@ from hoodie.metadata.column_stats import columns_of, footer_bounds
 from hoodie.metadata.footers import read_footers
 from hoodie.metadata.kept import partition_of
 from hoodie.metadata.key_changes import keys_of_slices
-from hoodie.metadata.keys import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, SECONDARY_INDEX, partition_keys
-from hoodie.metadata.partition import Scope, Shard
+from hoodie.metadata.keys import (
+    COLUMN_STATS,
+    EXPRESSION_INDEX,
+    FILES,
+    PARTITION_STATS,
+    RECORD_INDEX,
+    SECONDARY_INDEX,
+    partition_keys,
+)
+from hoodie.metadata.partition import Scope
 from hoodie.metadata.partition_stats import PartitionStatsPartition
-from hoodie.metadata.payload import decode_stats
 from hoodie.metadata.record_index import merged_records
 from hoodie.metadata.secondary_index import SecondaryPartition, stored_values, value_index
 from hoodie.metadata.secondary_keys import group_numbers_of
@@ -29,6 +36,7 @@ from hoodie.model.files import FileSlice
 from hoodie.model.index_results import IndexCheck
 from hoodie.model.names import folder_of, name_of
 from hoodie.options.table import TableConfig
+from hoodie.repair.expression_check import bounds_by_key, check_expression_index, is_narrower
 from hoodie.repair.metadata_damage import difference
 from hoodie.view.context import Snapshot, TableContext, load_config
 
@@ -87,6 +95,8 @@ class _Check:
             return self._partitions(table)
         if name.startswith(SECONDARY_INDEX):
             return self._values(table, slices)
+        if name.startswith(EXPRESSION_INDEX):
+            return check_expression_index(context, name, table)
         look = self._stats if name == COLUMN_STATS else self._blooms
         paths = [each.base.path for each in slices if each.base is not None]
         found = [look(table, part) for part in _parts(paths)]
@@ -129,15 +139,15 @@ class _Check:
     def _partitions(self, table: MetadataTable) -> IndexCheck:
         """Bounds of a partition may be wider than those of its files, and never narrower."""
         scope, partition = Scope(self.context, self.config.raw, table.schema_of(FILES)), PartitionStatsPartition()
-        expected = _bounds_by_key(partition.first(scope, {})[1], scope.schema)
+        expected = bounds_by_key(partition.first(scope, {})[1], scope.schema)
         groups = range(len(table.slices_of(self.name)))
-        stored = _bounds_by_key((partition.merged(scope, table, number) for number in groups), scope.schema)
+        stored = bounds_by_key((partition.merged(scope, table, number) for number in groups), scope.schema)
         problems = []
         columns = columns_of(self.context, self.config.raw)
         for path in self.snapshot.view.partitions():
             for column, key in zip(columns, partition_keys(path, columns), strict=True):
                 says, does = stored.get(key), expected.get(key)
-                if says is not None and does is not None and _is_narrower(says, does):
+                if says is not None and does is not None and is_narrower(says, does):
                     problems.append(f"column {column!r} of partition {path!r}: {says}, and its files have {does}")
         missing = len(expected.keys() - stored.keys())
         return IndexCheck(self.name, len(expected), missing, problems=tuple(problems[:_SHOWN]))
@@ -206,27 +216,6 @@ def _contradicts(mine: pa.Table, footer: pa.Table) -> Any:
     for each in (high, *counts):
         found = pc.or_(found, each.combine_chunks().fill_null(False))
     return found
-
-
-def _bounds_by_key(shards: Iterable[Shard], schema: str) -> dict[str, dict[str, Any]]:
-    """Key of a record -> low, high and nulls of it, of those that are not deleted."""
-    found = {}
-    for shard in shards:
-        keys = shard.keys.cast(pa.binary()).cast(pa.string()).to_pylist()
-        for part in decode_stats(shard.values.cast(BINARY), schema):
-            for row, stats in zip(part.rows.tolist(), part.columns.to_pylist(), strict=True):
-                if not stats["deleted"]:
-                    found[keys[row]] = {name: stats[name] for name in ("low", "high", "nulls")}
-    return found
-
-
-def _is_narrower(says: Mapping[str, Any], does: Mapping[str, Any]) -> bool:
-    if any(each["low"] is None or each["high"] is None for each in (says, does)):
-        return False
-    try:
-        return bool(says["low"] > does["low"] or says["high"] < does["high"])
-    except TypeError:
-        return True  # bounds of two types
 
 
 def _parts(items: Sequence[Any]) -> Iterator[Sequence[Any]]:
