@@ -196,13 +196,14 @@ def indexed(recipe: Recipe) -> None:
 
 def with_expression(recipe: Recipe) -> None:
     recipe.write(rows(range(12), turn=1))
-    recipe.hudi.sql(f"set {LOCKED}")
+    recipe.write(rows(range(6), turn=2))
+    recipe.write(rows([1], turn=3), "delete")
+    for each in (LOCKED, "hoodie.metadata.enable=true", "hoodie.metadata.index.column.stats.enable=false"):
+        recipe.hudi.sql(f"set {each}")
     recipe.hudi.sql(f"create table expressions using hudi location '{recipe.path}'")
     create = "create index by_time on {} using column_stats (qty) options (expr='from_unixtime', format='HH:mm:ss')"
     recipe.hudi.sql(create.format("expressions"))
     recipe._note(f"SQL {create.format('<table>')}, option {LOCKED}")
-    recipe.write(rows(range(6), turn=2))
-    recipe.write(rows([1], turn=3), "delete")
 
 
 RECIPES: dict[str, tuple[str, str, dict[str, str], Callable[[Recipe], None]]] = {

@@ -13,7 +13,7 @@ from hoodie.table import HoodieTable
 from hoodie.view.context import TableContext
 
 _OUTSIDE = "an index outside of the table: HBASE, or one of your own"
-_NAME = "files, column_stats, partition_stats, bloom_filters, record_index or secondary_index_NAME"
+_NAME = "files, column_stats, partition_stats, bloom_filters, record_index, secondary_index_NAME or expr_index_NAME"
 
 
 def register(to: Commands) -> None:

@@ -82,10 +82,11 @@ class Indexes(OpenTable):
 
         Args:
             name: a partition of the metadata table: "files", "column_stats", "bloom_filters", "record_index", or for tables of
-                version 8 or 9 "partition_stats" and "secondary_index_…", which needs "record_index". The name of an index outside
-                of the table, such as "HBASE", means `rebuild_index`.
+                version 8 or 9 "partition_stats", "expr_index_…", and "secondary_index_…", which needs "record_index". The name of an
+                index outside of the table, such as "HBASE", means `rebuild_index`.
             options: of the index, such as `hoodie.metadata.index.column.stats.column.list`; `hoodie.metadata.index.secondary.column`
-                is the column of a secondary index, unless its name is that of the column.
+                is the column of a secondary index, unless its name is that of the column; `hoodie.metadata.index.expression.column`
+                and `…options` that of an expression index, and what is made of it.
 
         Returns:
             The instant of the action `indexing`; None where the index is there already, and for "files", which has none.
@@ -95,11 +96,14 @@ class Indexes(OpenTable):
             CommitConflictError: another process builds it, or cleans, rollbacks or, for the first index, writes were at work all the
                 time (`hoodie.metadata.index.check.timeout.seconds`).
             UnsupportedTableError: a key stands in several file groups, so that there is no record index; the column's type has no
-                secondary index; or the table's version has a metadata table that this release does not write.
+                secondary index, or the values of the expression are not known outside of Spark; or the table's version has a metadata
+                table that this release does not write.
 
         Example:
             >>> table.build_index("record_index")
             >>> table.build_index("secondary_index_by_city", {"hoodie.metadata.index.secondary.column": "city"})
+            >>> by_day = {"hoodie.metadata.index.expression.column": "ts", "hoodie.metadata.index.expression.options": "expr=year"}
+            >>> table.build_index("expr_index_by_year", by_day)
         """
         at_work = self._at_work(options)
         if name in OUTSIDE_INDEXES:

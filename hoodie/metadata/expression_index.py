@@ -28,6 +28,7 @@ from hoodie.metadata.merging import merged
 from hoodie.metadata.partition import Scope, Shard, TableFiles, shards_of
 from hoodie.metadata.partition_stats import all_live_files, live_files, of_partition
 from hoodie.metadata.records import encode_record
+from hoodie.metadata.slices import Written
 from hoodie.metadata.stored_bounds import record_of, removed_record
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.change import Change
@@ -65,10 +66,23 @@ class ExpressionPartition:
         else:
             records.update(_bounds(values, change.added))
             records.update(_removed_bounds(values, change.removed))
+            if self._was_never_filled(scope, metadata):
+                raise UnsupportedTableError("it has no records of files that the table has, as one that was not filled")
             if change.commit is not None or change.undone:  # a clean takes away what did not count any more
                 known = partial(metadata.column_stats, partition=self.name)
                 records.update(_of_partitions(values, known, live_files(scope, change), change.added))
         return _shards(records, len(metadata.slices_of(self.name)))
+
+    def _was_never_filled(self, scope: Scope, metadata: MetadataTable) -> bool:
+        """As Apache Hudi 1.2 leaves an index beside another one: by bounds of the partitions that are written it would leave out all
+        others.
+        """
+        pieces = metadata.slices_of(self.name)
+        if any(each.base is not None for each in pieces):
+            return False
+        layers = (each for number in range(len(pieces)) for each in metadata.layers_of(self.name, number))
+        has_none = not any(isinstance(each, Written) and len(each.reader) for each in layers)
+        return has_none and any(all_live_files(scope).values())
 
     def first(self, scope: Scope, files: TableFiles) -> tuple[Sequence[str], Iterable[Shard]]:
         if not scope.context.config.layout.by_completion:

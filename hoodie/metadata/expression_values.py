@@ -26,6 +26,7 @@ from hoodie.storage.base import Storage
 
 BLOOM_OPTIONS = ("filtertype", "numentries", "fpp", "maxentries")
 _TYPED = "V2"
+_nulls_of: Any = pa.nulls
 
 
 @dataclass(frozen=True)
@@ -150,5 +151,5 @@ class ExpressionValues:
         column = self.index.expression.column
         with open_base_file(self.scope.context.storage, base) as (file, footer):
             if column not in file.schema_arrow.names:
-                return pa.chunked_array([pa.nulls(footer.num_rows, kind)])
+                return pa.chunked_array([_nulls_of(footer.num_rows, kind)])
             return file.read([column]).column(column).cast(with_meta_fields(self.schema).field(column).type)

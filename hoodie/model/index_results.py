@@ -58,6 +58,10 @@ class IndexInfo(PlainInstants, BriefRepr):
     """Log files that were not compacted yet; each is read by a look-up."""
     columns: tuple[str, ...] = ()
     """Columns whose bounds or values are in it."""
+    kind: str | None = None
+    """Of an expression index: column_stats or bloom_filters."""
+    expression: str | None = None
+    """Of that: what is made of its column."""
     false_positives: float | None = None
     """Share of keys that bloom filters take for stored ones and which are not, by the bits that are set."""
     last_write: Mapping[str, int] = field(default_factory=dict)
@@ -72,7 +76,9 @@ class IndexInfo(PlainInstants, BriefRepr):
             parts.append(format_count(self.records, "record"))
         if self.files is not None and self.covered is not None:
             parts.append(f"{self.covered:,} of {format_count(self.files, 'file')}")
-        if self.columns:
+        if self.expression:
+            parts.append(f"{self.kind} of {self.expression}")
+        elif self.columns:
             parts.append(f"columns {', '.join(self.columns)}")
         if self.false_positives is not None:
             parts.append(f"false positives {self.false_positives:.1e}")

@@ -49,8 +49,8 @@ class NotDone:
 
 NOT_DONE: tuple[NotDone, ...] = (
     NotDone(
-        "the metadata table has no expression indexes; those that are there are dropped",
-        ("hoodie.metadata.index.async", "hoodie.metadata.index.expression.enable"),
+        "indexes are built by build_index, or under the lock of a write",
+        ("hoodie.metadata.index.async",),
     ),
     NotDone(
         "the column of a secondary index is that of hoodie.metadata.index.secondary.column",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from hoodie.options.option import combined, group, key, option, shared
-from hoodie.options.values import ViewStore, boolean, fields, milliseconds, one_of, positive, text, whole
+from hoodie.options.values import Kind, ViewStore, boolean, fields, milliseconds, one_of, positive, text, whole
 
 _VIEW = "hoodie.filesystem.view."
 _REMOTE = f"{_VIEW}remote."
@@ -124,6 +125,19 @@ class SecondaryIndexOptions:
 
 
 _EXPRESSION = "hoodie.metadata.index.expression."
+_PAIR = re.compile(r"\s*(?P<key>[A-Za-z]+)\s*=\s*(?:'(?P<quoted>(?:[^']|'')*)'|(?P<plain>[^',][^,]*)?)\s*(?:,|\Z)")
+
+
+def _pairs(value: str) -> tuple[tuple[str, str], ...]:
+    found, at = [], 0
+    while at < len(value):
+        pair = _PAIR.match(value, at)
+        if pair is None:
+            raise ValueError("is no list of KEY=TEXT, a text with a comma or a quote in single quotes")
+        quoted = pair["quoted"]
+        found.append((pair["key"], (pair["plain"] or "").rstrip() if quoted is None else quoted.replace("''", "'")))
+        at = pair.end()
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -137,9 +151,9 @@ class ExpressionIndexOptions:
     nevertheless."""
     column: str | None = option(f"{_EXPRESSION}column", text("a column"), None)
     """Of one that `build_index` builds."""
-    options: str | None = option(f"{_EXPRESSION}options", text("KEY=TEXT,…"), None)
-    """Of that: the function, and what it takes: `expr=from_unixtime,format=yyyy-MM-dd`. A text with a comma stands in single
-    quotes."""
+    options: tuple[tuple[str, str], ...] = option(f"{_EXPRESSION}options", Kind("KEY=TEXT,…", _pairs), "")
+    """Of that: the function, and what it takes: `expr=from_unixtime,format=yyyy-MM-dd`. A text with a comma or a quote stands in
+    single quotes."""
     kind: str = option("hoodie.expression.index.type", one_of(("COLUMN_STATS", "BLOOM_FILTERS")), "COLUMN_STATS")
     """Of that: bounds or bloom filters."""
     zone: str | None = option("hoodie.python.index.expression.timezone", text("a time zone"), None)

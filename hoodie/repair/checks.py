@@ -324,7 +324,7 @@ CHECKS: tuple[Check, ...] = (
         "metadata-table",
         Level.NOTE,
         "the next write drops partitions of the metadata table that it cannot keep up, or one that no property names",
-        "Give Apache Hudi's writers no expression indexes, so that they do not build them anew",
+        "Drop the index, so that Apache Hudi's writers do not build it anew",
         check_files.metadata_table,
     ),
     Check(

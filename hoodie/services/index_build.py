@@ -27,9 +27,12 @@ from hoodie.errors import (
 )
 from hoodie.format.index_plans import IndexPlan, decode_index_plan, encode_index_metadata, encode_index_plan
 from hoodie.metadata.data_groups import is_by_partition
+from hoodie.metadata.expression_index import ExpressionPartition
+from hoodie.metadata.expressions import IDENTITY
+from hoodie.metadata.index_definitions import IndexDefinition, read_definition
 from hoodie.metadata.initial import build_files, build_partition
 from hoodie.metadata.kept import KEPT, dependents, partition_of, secondary_of
-from hoodie.metadata.keys import FILES, RECORD_INDEX, SECONDARY_INDEX
+from hoodie.metadata.keys import EXPRESSION_INDEX, FILES, RECORD_INDEX, SECONDARY_INDEX
 from hoodie.metadata.keys_partition import KeysPartition
 from hoodie.metadata.partition import KeptPartition
 from hoodie.metadata.secondary_index import value_index
@@ -160,10 +163,12 @@ def partition_named(context: TableContext, name: str) -> KeptPartition:
     options = context.view_options
     found = partition_of(str(name))  # whatever was given
     if found is None:
-        names = [*(each.name for each in KEPT), f"{SECONDARY_INDEX}NAME"]
+        names = [*(each.name for each in KEPT), f"{SECONDARY_INDEX}NAME", f"{EXPRESSION_INDEX}NAME"]
         raise OptionError(f"there is no index {name!r}; choose from {', '.join(names)}")
     if name.startswith(SECONDARY_INDEX):
         found = secondary_of(name, options.secondary_index.column or _column_of(context, name))
+    if name.startswith(EXPRESSION_INDEX):
+        found = ExpressionPartition(name, _definition_of(context, name))
     if name == RECORD_INDEX:
         found = KeysPartition(by_partition=_is_by_partition(context))
     if options.metadata is False or found.is_wanted(options) is False:
@@ -189,6 +194,29 @@ def _column_of(context: TableContext, name: str) -> str:
         return value_index(context.storage, properties, name).column
     except (CorruptFileError, UnsupportedTableError):
         return name.removeprefix(SECONDARY_INDEX)
+
+
+def _definition_of(context: TableContext, name: str) -> IndexDefinition:
+    """Of an expression index, by the options; without a column that which is there, and to be built anew.
+
+    Raises:
+        OptionError: neither is there.
+    """
+    options = context.view_options.expression_index
+    if options.column is None:
+        properties = look_at_metadata_table(context.storage).properties
+        with suppress(CorruptFileError):
+            found = read_definition(context.storage, properties, name)
+            if found is not None:
+                return found
+        raise OptionError(
+            f"index {name!r} was not built: say its column by hoodie.metadata.index.expression.column, and its function by "
+            "hoodie.metadata.index.expression.options, such as expr=lower"
+        )
+    given = dict(options.options)
+    version = context.config.layout.index_version
+    function = given.get("expr", IDENTITY)
+    return IndexDefinition(name, options.kind.lower(), function, (options.column,), version, given)
 
 
 def end_builds(context: TableContext, timeline: Timeline, name: str, *, also_of_others: bool = False) -> None:

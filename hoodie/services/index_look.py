@@ -10,8 +10,9 @@ import pyarrow as pa
 from hoodie.errors import HoodieError
 from hoodie.format.bloom import HudiBloomFilter
 from hoodie.metadata.column_stats import columns_of
+from hoodie.metadata.expression_values import expression_index
 from hoodie.metadata.kept import partition_of
-from hoodie.metadata.keys import BLOOM_FILTERS, COLUMN_STATS, SECONDARY_INDEX
+from hoodie.metadata.keys import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_INDEX, SECONDARY_INDEX
 from hoodie.metadata.secondary_index import value_index
 from hoodie.metadata.slices import Written
 from hoodie.metadata.table import MetadataTable, finished_partitions
@@ -86,6 +87,10 @@ def _of_partition(
         file_groups=len(pieces),
         logs=sum(_later_logs(len(each.logs)) for each in pieces),
     )
+    if name.startswith(EXPRESSION_INDEX):
+        index = expression_index(context.storage, config.raw, context.view_options, name)
+        expression = index.expression
+        return replace(info, columns=(expression.column,), kind=index.kind, expression=str(expression))
     if name.startswith(SECONDARY_INDEX):
         return replace(info, columns=(value_index(context.storage, config.raw, name).column,))
     if name not in (COLUMN_STATS, BLOOM_FILTERS):

@@ -24,12 +24,17 @@ Sql = Callable[[str], DataFrame]
 """Runs a statement of Spark's own."""
 _RECORD_INDEX, _COLUMN_STATS, _BLOOM_FILTERS = "record_index", "column_stats", "bloom_filters"
 _PARTITIONS = (_RECORD_INDEX, _COLUMN_STATS, _BLOOM_FILTERS, "partition_stats", "files")
-_SECONDARY_INDEX = "secondary_index"
+_SECONDARY_INDEX, _EXPRESSION_INDEX = "secondary_index", "expr_index"
+_WITH_NAMES = (_SECONDARY_INDEX, _EXPRESSION_INDEX)
+"""Kinds of indexes of which a table may have several."""
 _COLUMNS_OF = {
     _SECONDARY_INDEX: "hoodie.metadata.index.secondary.column",
+    _EXPRESSION_INDEX: "hoodie.metadata.index.expression.column",
     _COLUMN_STATS: "hoodie.metadata.index.column.stats.column.list",
     _BLOOM_FILTERS: "hoodie.metadata.index.bloom.filter.column.list",
 }
+_NAMED_SINCE = 8
+"""The version of tables from which on they may have several."""
 _SHOWN = pa.schema([(name, pa.string()) for name in ("index_name", "index_type", "col_name")])
 
 
@@ -68,7 +73,9 @@ def _show_indexes(spark: Any, words: Words) -> DataFrame | None:
         return None
     there = [each for each in table.indexes() if _kind_of(each.name) is not None and each.name != "files"]
     there.sort(key=lambda each: each.name)
-    rows = [{"index_name": i.name, "index_type": _kind_of(i.name), "col_name": ",".join(i.columns)} for i in there]
+    rows = [
+        {"index_name": i.name, "index_type": i.kind or _kind_of(i.name), "col_name": ",".join(i.columns)} for i in there
+    ]
     return arrow_frame(spark, pa.Table.from_pylist(rows, _SHOWN))
 
 
@@ -92,14 +99,24 @@ def _create_index(spark: Any, words: Words) -> DataFrame | None:
         )
     option = _COLUMNS_OF.get(_kind_of(partition) or "")
     given = {option: ",".join(columns)} if option is not None and columns else {}
+    if _kind_of(partition) == _EXPRESSION_INDEX:
+        given |= _of_expression(kind, options)
     table.build_index(partition, {**given, **{key: text for key, text in options.items() if key.startswith("hoodie.")}})
     return _nothing(spark)
 
 
+def _of_expression(kind: str, options: Mapping[str, str]) -> dict[str, str]:
+    """The options of an index of an expression, as `build_index` takes them."""
+    own = {key: text.replace("'", "''") for key, text in options.items() if not key.startswith("hoodie.")}
+    texts = ",".join(f"{key}='{text}'" for key, text in own.items())
+    return {"hoodie.metadata.index.expression.options": texts, "hoodie.expression.index.type": kind}
+
+
 def _kind_of(partition: str) -> str | None:
     """None where our writers have none of this name."""
-    if partition.startswith(f"{_SECONDARY_INDEX}_"):
-        return _SECONDARY_INDEX
+    for each in _WITH_NAMES:
+        if partition.startswith(f"{each}_"):
+            return each
     return partition if partition in _PARTITIONS else None
 
 
@@ -109,12 +126,10 @@ def _written(token: Token) -> str:
 
 def _partition_of(table: HoodieTable, name: str, kind: str, columns: list[str], options: Mapping[str, str]) -> str:
     """The partition of the metadata table that serves as this index."""
-    expression = {key.lower(): text for key, text in options.items()}.get("expr", "identity")
-    if expression.lower() != "identity":
-        raise OptionError(
-            f"CREATE INDEX {name}: there are no indexes of expressions such as {expression}; column_stats of the column itself "
-            "serve filters on it"
-        )
+    if _is_of_expression(table, kind, options):
+        if len(columns) != 1:
+            raise OptionError(f"CREATE INDEX {name}: an index of an expression is of one column, not of {len(columns)}")
+        return f"{_EXPRESSION_INDEX}_{name.removeprefix(f'{_EXPRESSION_INDEX}_')}"
     keys = table.config.record_key_fields
     is_of_keys = not columns or {each.lower() for each in columns} == {each.lower() for each in keys}
     if kind in _PARTITIONS or (not kind and name in _PARTITIONS):
@@ -138,6 +153,19 @@ def _partition_of(table: HoodieTable, name: str, kind: str, columns: list[str], 
     return found
 
 
+def _is_of_expression(table: HoodieTable, kind: str, options: Mapping[str, str]) -> bool:
+    """As Apache Hudi has it: also bloom filters of a column itself."""
+    if kind not in (_COLUMN_STATS, _BLOOM_FILTERS):
+        if "expr" in options:
+            raise OptionError(
+                f"CREATE INDEX with expr is USING {_COLUMN_STATS} or {_BLOOM_FILTERS}, not {kind or 'neither'}"
+            )
+        return False
+    return options.get("expr", "identity") != "identity" or (
+        kind == _BLOOM_FILTERS and ("expr" in options or int(table.config.version) >= _NAMED_SINCE)
+    )
+
+
 def _drop_index(spark: Any, words: Words) -> DataFrame | None:
     may_lack = words.take("IF", "EXISTS")
     (name,) = words.name("the name of the index")[-1:]
@@ -147,7 +175,7 @@ def _drop_index(spark: Any, words: Words) -> DataFrame | None:
     if table is None:
         return None
     names = {each.name for each in table.indexes() if _kind_of(each.name) is not None}
-    partition = next((each for each in (name, f"{_SECONDARY_INDEX}_{name}") if each in names), None)
+    partition = next((each for each in (name, *(f"{kind}_{name}" for kind in _WITH_NAMES)) if each in names), None)
     if not (partition is not None and table.drop_index(partition)) and not may_lack:
         raise OptionError(f"table {table.uri} has no index {name}: SHOW INDEXES FROM the table lists them")
     return _nothing(spark)

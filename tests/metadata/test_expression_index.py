@@ -1,5 +1,12 @@
-"""An expression index that Apache Hudi made is kept up, whatever is done; and what one gives."""
+"""Expression indexes: one that Apache Hudi made is kept up, whatever is done, and others are built."""
 
+import json
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+import pytest
+
+import hoodie
 from hoodie.format.properties import parse_properties
 from hoodie.model.names import METADATA_TABLE, PROPERTIES
 from hoodie.storage.cache import Cache
@@ -69,3 +76,103 @@ def test_it_is_compacted():
             table.compact()
     assert len([each for each in storage.names(f"{METADATA_TABLE}/{NAME}") if each.endswith(".hfile")]) > 2
     check(storage)
+
+
+MADE = "expr_index_made"
+EXPRESSION = "hoodie.metadata.index.expression"
+FIRST = datetime(2024, 2, 29, 23, 59, 58, 500_000)
+SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("part", pa.string()),
+        ("name", pa.string()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("day", pa.date32()),
+        ("count", pa.int64()),
+        ("ts", pa.int64()),
+    ]
+)
+
+
+def rows(ids, ts):
+    names = ["straße", None, "  Ada ", "ΑΣ", ""]
+    moments = [FIRST + timedelta(hours=7 * n) for n in ids]
+    columns = {
+        "id": [f"k{n}" for n in ids],
+        "part": ["ab"[n % 2] for n in ids],
+        "name": [names[n % 5] for n in ids],
+        "at": moments,
+        "day": [None if n % 4 == 3 else each.date() for n, each in zip(ids, moments, strict=True)],
+        "count": [n * 1000 - 3 for n in ids],
+        "ts": [ts] * len(ids),
+    }
+    return pa.table(columns, schema=SCHEMA)
+
+
+def made(path, column, pairs, kind="COLUMN_STATS"):
+    """A table with an index of this expression."""
+    options = IN_UTC | {"hoodie.write.table.version": "9"}
+    hoodie.create_table(
+        path, SCHEMA, record_key="id", partition_by="part", table_type="MERGE_ON_READ", ordering="ts", options=options
+    )
+    table = hoodie.open_table(path, options=IN_UTC)
+    table.upsert(rows(range(12), 1))
+    table.upsert(rows(range(3), 2))
+    asked = {f"{EXPRESSION}.column": column, f"{EXPRESSION}.options": pairs, "hoodie.expression.index.type": kind}
+    assert table.build_index(MADE, asked)
+    return table
+
+
+@pytest.mark.parametrize(
+    ("column", "pairs", "kind"),
+    [
+        ("name", "expr=upper", "COLUMN_STATS"),
+        ("at", "expr=date_format,format='yyyy-MM-dd''T''HH'", "COLUMN_STATS"),
+        ("day", "expr=date_add,days=3", "COLUMN_STATS"),
+        ("name", "expr=lower,numentries=100,fpp=0.001", "BLOOM_FILTERS"),
+        ("id", "", "BLOOM_FILTERS"),
+    ],
+)
+def test_one_is_built_kept_up_and_dropped(tmp_path, column, pairs, kind):
+    table = made(tmp_path, column, pairs, kind)
+    assert table.build_index(MADE) is None
+    table.upsert(rows(range(2, 5), 3))
+    table.delete(rows([7], 4))
+    table.compact()
+    table.upsert(rows(range(20, 22), 5))
+    table.clean(retain_commits=1)
+    found = hoodie.open_table(tmp_path, options=IN_UTC).index(MADE).check()
+    assert found, found
+    # Logs have no filters.
+    assert not found.missing, found
+    (info,) = [each for each in table.indexes() if each.name == MADE]
+    assert (info.kind, info.columns) == (kind.lower(), (column,))
+    assert MADE in json.loads((tmp_path / ".hoodie/.index_defs/index.json").read_text())["indexDefinitions"]
+    assert table.drop_index(MADE)
+    assert MADE not in json.loads((tmp_path / ".hoodie/.index_defs/index.json").read_text())["indexDefinitions"]
+    assert MADE not in hoodie.open_table(tmp_path).config.metadata_partitions
+
+
+@pytest.mark.parametrize(
+    ("column", "pairs", "message"),
+    [
+        ("name", "expr=regexp_replace,pattern=a,replacement=b", "is not computed outside of Spark"),
+        ("count", "expr=upper", "is no text"),
+        ("nothing", "expr=upper", "no column 'nothing'"),
+        ("at", "expr=date_format,format=EEE", "'EEE' in format"),
+        ("name", "expr=upper,pos=1", "no option 'pos'"),
+        ("name", "expr=substring,pos=1", "'len'"),
+    ],
+)
+def test_one_of_values_that_are_not_known_is_refused(tmp_path, column, pairs, message):
+    with pytest.raises(hoodie.UnsupportedTableError, match=message):
+        made(tmp_path, column, pairs)
+    assert MADE not in hoodie.open_table(tmp_path).config.metadata_partitions
+
+
+def test_one_whose_values_come_to_be_unknown_is_dropped_alone(tmp_path, caplog):
+    table = made(tmp_path, "name", "expr=to_date")
+    table.upsert(rows([30], 6).set_column(2, "name", pa.array(["2024-1-1"])))
+    assert "to_date(name)" in caplog.text
+    assert "expr_index_made" in caplog.text
+    assert hoodie.open_table(tmp_path).config.metadata_partitions == ("files",)
