@@ -195,6 +195,7 @@ def test_our_own_keys_are_the_only_ones_that_hudi_does_not_know():
         "where",
         "columns",
         "hoodie.clustering.preserve.commit.metadata",  # of Apache Hudi 0.x
+        "hoodie.python.index.expression.timezone",
         "hoodie.python.mor.inserts",
         "hoodie.python.mor.row.copies",
         "hoodie.python.driver.max.bytes",
