@@ -16,6 +16,9 @@ pc: Any = pyarrow.compute
 _PARTS = re.compile(r"'(?P<quoted>[^']*)'|(?P<letters>(?P<letter>[A-Za-z])(?P=letter)*)|(?P<plain>[^A-Za-z'\[\]{}#]+)")
 _LOCAL_TIME = Path("/etc/localtime")
 _ZONES = "zoneinfo/"
+_FIXED = ("UTC", "GMT", "Z")
+_KNOWN_UNTIL_US = 2_114_380_800_000_000
+"""2037-01-01, the last year of which files of time zones say each change."""
 
 
 def local_zone() -> str:
@@ -32,9 +35,17 @@ def local_zone() -> str:
 
 
 def in_zone(values: Any, zone: str) -> Any:
-    """Timestamps as a clock in the zone shows them; what has no zone is as it stands."""
+    """Timestamps as a clock in the zone shows them; what has no zone is as it stands.
+
+    Raises:
+        ValueError: Arrow does not know how clocks are changed then.
+    """
     if values.type.tz is None:
         return values
+    if zone not in _FIXED and not zone.startswith("Etc/"):
+        latest = pc.max(values).cast(pa.timestamp("us", "UTC")).cast(pa.int64()).as_py()
+        if latest is not None and latest >= _KNOWN_UNTIL_US:
+            raise ValueError(f"a time after 2036 in {zone}, whose clocks may change: have the values of UTC")
     return pc.local_timestamp(values.cast(pa.timestamp(values.type.unit, zone)))
 
 

@@ -24,6 +24,8 @@ _DEFAULT_FORMAT = "yyyy-MM-dd HH:mm:ss"
 _DAY = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\z"
 _LOOKS_LIKE_A_DAY = r"\A\s*[+-]?[0-9]"
 _LAST_CODE_POINT = 0x10FFFF
+_SIGMA = "Σ"
+_SECOND_US = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,17 @@ def _cased(expression: Expression, values: Any) -> Any:
         return found
     # Over distinct values: few letters become several, or others at the end of a word.
     odd = texts.filter(is_odd).dictionary_encode()
-    spelled = [text.upper() if upper else text.lower() for text in odd.dictionary.to_pylist()]
+    spelled = [text.upper() if upper else _lower(text) for text in odd.dictionary.to_pylist()]
     return pc.replace_with_mask(found, is_odd, pa.array(spelled, _TEXT).take(odd.indices))
+
+
+def _lower(text: str) -> str:
+    """Java and Python agree on where a word ends with a sigma, unless something else than letters is in it."""
+    for at, letter in enumerate(text):
+        beside = (text[max(at - 1, 0) : at], text[at + 1 : at + 2]) if letter == _SIGMA else ()
+        if any(each and not each.isspace() and each.lower() == each.upper() for each in beside):
+            raise ValueError(f"where a word ends in {text!r} is not known")
+    return text.lower()
 
 
 @lru_cache(2)
@@ -103,7 +114,7 @@ def _odd_letters(*, upper: bool) -> str:
     by_arrow = (pc.utf8_upper if upper else pc.utf8_lower)(pa.array(letters, _TEXT))
     is_odd = pc.not_equal(by_arrow, pa.array(own, _TEXT)).to_pylist()
     found = [letter for letter, odd in zip(letters, is_odd, strict=True) if odd]
-    return f"[{''.join([*found, '' if upper else 'Σ'])}]"
+    return f"[{''.join([*found, '' if upper else _SIGMA])}]"
 
 
 def _trimmed(cut: Callable[..., Any], expression: Expression, values: Any) -> Any:
@@ -164,7 +175,8 @@ def _from_unixtime(expression: Expression, values: Any) -> Any:
 def _unix_timestamp(expression: Expression, values: Any) -> Any:
     if not (pa.types.is_timestamp(values.type) and values.type.tz):
         raise ValueError(f"seconds of a column of type {values.type} are not known")
-    return pc.floor_temporal(values, unit="second").cast(pa.timestamp("s", "UTC")).cast(_LONG)
+    # Toward zero: before 1970 as Spark has it.
+    return pc.divide(values.cast(pa.timestamp("us", "UTC")).cast(_LONG), _SECOND_US)
 
 
 def _to_date(expression: Expression, values: Any) -> Any:
