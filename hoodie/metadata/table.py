@@ -310,19 +310,15 @@ class MetadataTable:
         return self._slices[partition]
 
     def _there(self, view: FileSystemView, partition: str) -> Sequence[FileSlice]:
-        """The newest file slices, without the file groups of an index of this name that was dropped, and built again with fewer."""
-        gone = [each for each in view.file_groups(partition) if not each.slices and each.missing]
-        commits = view.timeline.commits if gone else ()
-        firsts = [
-            each for each in commits if is_first(each) and partition in self.opened.active.read_commit(each).write_stats
-        ]
-        since = max((each.position for each in firsts), default=InstantTime(""))
-        older = {each.time for each in commits if each.position < since}
-        former = {each.id for each in gone if all(_times_of(file) <= older for file in each.missing)}
-        if not former:
-            return view.latest_slices([partition])
-        ids = [each.id for each in view.file_groups(partition) if each.id not in former]
-        return [piece for each in ids if (piece := view.slice_of(each)) is not None]
+        """The newest file slices, without the files of an index of this name that was dropped, and built again."""
+        if any(each.missing for each in view.file_groups(partition)):
+            commits = view.timeline.commits
+            wrote = self.opened.active.read_commit
+            firsts = [each for each in commits if is_first(each) and partition in wrote(each).write_stats]
+            since = max((each.position for each in firsts), default=InstantTime(""))
+            older = {each.time for each in commits if each.position < since}
+            view.forgive(partition, lambda file: _times_of(file) <= older)
+        return view.latest_slices([partition])
 
     def _numbered(self, partition: str, pieces: Sequence[FileSlice]) -> Sequence[FileSlice]:
         """File slices in the order of their numbers; raises CorruptFileError where one is missing."""

@@ -6,7 +6,7 @@ a write goes on with what was listed before (`following`); reads list anew.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from itertools import compress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -257,6 +257,13 @@ class FileSystemView:
         """Groups of a partition, replaced ones included; empty when the partition is not there."""
         self._list([partition_path])
         return self._groups[partition_path]
+
+    def forgive(self, partition_path: str, is_former: Callable[[BaseFile | LogFile], bool]) -> None:
+        """Files that are gone are no loss where they are former ones: of a partition that was dropped, and made anew."""
+        groups = self.file_groups(partition_path)
+        self._groups[partition_path] = tuple(
+            each._replace(missing=tuple(file for file in each.missing if not is_former(file))) for each in groups
+        )
 
     def list_all(self, partition_paths: Iterable[str]) -> None:
         """List those that were not listed yet, at the same time: for who asks for them one after the other."""

@@ -118,9 +118,12 @@ def made(path, column, pairs, kind="COLUMN_STATS"):
     table = hoodie.open_table(path, options=IN_UTC)
     table.upsert(rows(range(12), 1))
     table.upsert(rows(range(3), 2))
-    asked = {f"{EXPRESSION}.column": column, f"{EXPRESSION}.options": pairs, "hoodie.expression.index.type": kind}
-    assert table.build_index(MADE, asked)
+    assert table.build_index(MADE, asked(column, pairs, kind))
     return table
+
+
+def asked(column, pairs, kind):
+    return {f"{EXPRESSION}.column": column, f"{EXPRESSION}.options": pairs, "hoodie.expression.index.type": kind}
 
 
 @pytest.mark.parametrize(
@@ -151,6 +154,9 @@ def test_one_is_built_kept_up_and_dropped(tmp_path, column, pairs, kind):
     assert table.drop_index(MADE)
     assert MADE not in json.loads((tmp_path / ".hoodie/.index_defs/index.json").read_text())["indexDefinitions"]
     assert MADE not in hoodie.open_table(tmp_path).config.metadata_partitions
+    assert table.build_index(MADE, asked(column, pairs, kind))
+    table.upsert(rows(range(2), 6))
+    assert hoodie.open_table(tmp_path, options=IN_UTC).index(MADE).check()
 
 
 @pytest.mark.parametrize(
