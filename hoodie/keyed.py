@@ -21,8 +21,7 @@ from hoodie.write.fit import fit
 from hoodie.write.keys import table_keys
 from hoodie.write.operation_rules import OperationRules
 from hoodie.write.prepare import require_columns
-from hoodie.write.schema import reconcile, storable
-from hoodie.write.stage import leave_of
+from hoodie.write.schema import leave_of, reconcile, storable
 
 _PLAIN = (str, bytes, int, float, Decimal, date)
 
@@ -87,7 +86,7 @@ def key_types(context: TableContext, schema: pa.Schema) -> pa.Schema:
     if stored is None:
         raise OptionError(f"table {config.name!r} is empty: no row of it has a key")
     given = storable(pa.schema([schema.field(name) for name in record_key_columns(config)]))
-    leave = leave_of(context, OperationRules.of(WriteOperation.DELETE, WriteOptions()), WriteOptions())
+    leave = leave_of(config, OperationRules.of(WriteOperation.DELETE, WriteOptions()), WriteOptions())
     found = reconcile(stored, given, table_name=config.name, leave=leave)
     return pa.schema([found.field(name).with_nullable(True) for name in given.names])
 

@@ -44,12 +44,14 @@ def live_blocks(
     *,
     at_once: bool = True,
     data: Collection[BlockKind] = DATA,
+    mapped: bool = False,
 ) -> LiveBlocks:
     """Data and delete blocks that count, grouped by instant in order of first appearance.
 
     Args:
         data: kinds of data blocks that the caller can merge.
         at_once: with their contents; else without, for `loaded_block`: logs may be larger than memory.
+        mapped: contents of large files on a local disk are maps of these, for who reads little of them.
 
     Raises:
         CorruptFileError: a log file is missing, or a block of a completed commit is damaged.
@@ -59,7 +61,7 @@ def live_blocks(
     counted = counted_logs(logs, visible)
     holds: dict[str, set[str]] = {}
     odd = set()
-    read = storage.each(lambda log: _blocks_of(storage, log, visible, at_once=at_once), counted.logs)
+    read = storage.each(lambda log: _blocks_of(storage, log, visible, at_once=at_once, mapped=mapped), counted.logs)
     for log, held in zip(counted.logs, read, strict=True):
         if held is None:
             odd.add(log.path)
@@ -146,6 +148,8 @@ def changes_nothing(storage: Storage, log: LogFile, visible: VisibleInstants, am
 
 
 _SMALL = 64 * 1024
+_LARGE = 256 * 1024
+"""Files that take longer to read than to map."""
 
 
 def _log_compacted(groups: dict[str, Blocks], first: str | None) -> tuple[dict[str, Blocks], frozenset[str]]:
@@ -200,11 +204,11 @@ def loaded_block(storage: Storage, block: LogBlock, path: str) -> LogBlock:
 
 
 def _blocks_of(
-    storage: Storage, log: LogFile, visible: VisibleInstants, *, at_once: bool = True
+    storage: Storage, log: LogFile, visible: VisibleInstants, *, at_once: bool = True, mapped: bool = False
 ) -> Sequence[LogBlock] | None:
     """None: a writer holds the file open, so that it cannot be read, and nothing in it is of a commit."""
     try:
-        return list(_whole_blocks(storage, log) if at_once else _block_heads(storage, log))
+        return list(_whole_blocks(storage, log, mapped=mapped) if at_once else _block_heads(storage, log))
     except OSError as exc:
         if exc.errno == errno.EBUSY and _is_of_no_commit(log, visible):
             return None
@@ -236,10 +240,17 @@ def _block_heads(storage: Storage, log: LogFile) -> Iterator[LogBlock]:
     yield from heads
 
 
-def _whole_blocks(storage: Storage, log: LogFile) -> Iterator[LogBlock]:
+def _mapped(storage: Storage, log: LogFile) -> bytes | memoryview:
+    if storage.can.local_root is None:
+        return storage.read(log.path)
+    with storage.open_input(log.path) as file:
+        return memoryview(file.read_buffer())
+
+
+def _whole_blocks(storage: Storage, log: LogFile, *, mapped: bool = False) -> Iterator[LogBlock]:
     where = f"{log.path} of table {storage.uri}"
     try:
-        data = storage.read(log.path)
+        data = _mapped(storage, log) if mapped and log.size_bytes >= _LARGE else storage.read(log.path)
     except FileNotFoundError as exc:
         raise missing_file_error(storage, log.path) from exc
     if not data and not log.committed_bytes:

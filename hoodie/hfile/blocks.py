@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hoodie.errors import CorruptFileError
 from hoodie.hfile.block import HEADER_BYTES, BlockKind, StoredBlock, content_of, decode_block, verify
 from hoodie.hfile.compression import Compression
 from hoodie.hfile.index import Entry, IndexPage, decode_page, page_of
-from hoodie.hfile.key_value import CellBlock, decode_cells
+from hoodie.hfile.key_value import CellBlock, cells_with, decode_cells
 from hoodie.hfile.opened import Opened, check_places, naming
 from hoodie.hfile.source import Source
 from hoodie.storage.cache import Cache, Kind
@@ -86,8 +86,13 @@ class Blocks:
         with naming(self.source, f"the block at byte {entry.offset}"):
             return content_of(_expected(decode_block(data), entry, kinds), self.opened.trailer.compression)
 
-    def many(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, CellBlock]]:
+    def many(
+        self, entries: Sequence[Entry], rows: Callable[[int], Sequence[bytes] | None]
+    ) -> Iterator[CellBlock | None]:
         """These data blocks in their order; those that are not in the cache are read with their neighbours.
+
+        Of a block that is not kept, only those of its cells that have one of the `rows` (of its number; None: all cells), and None
+        where none has.
 
         They are kept, but where they are many on a disk: the next ones would push them out before they are asked for again, and
         with them what is asked for more often.
@@ -98,9 +103,9 @@ class Blocks:
         size = sum(entry.size_bytes for entry in absent)
         keeps = self.source.is_remote or size <= self.cache.capacity_bytes // _MANY_SHARE
         read: deque[memoryview] = deque()
-        for entry, found in wanted:
+        for number, (entry, found) in enumerate(wanted):
             if found is not None:
-                yield entry, found
+                yield found
                 continue
             if not read:
                 window = next(missing)
@@ -110,10 +115,14 @@ class Blocks:
                 block = _expected(decode_block(read.popleft()), entry, (BlockKind.DATA,))
                 content = content_of(block, self.opened.trailer.compression)
                 if not keeps:
-                    yield entry, decode_cells(content, self.opened.cells, [(0, len(content))])
+                    few = rows(number)
+                    if few is None:
+                        yield decode_cells(content, self.opened.cells, [(0, len(content))])
+                    else:
+                        yield cells_with(content, self.opened.cells, few)
                     continue
             # A copy of its own: what is kept must not hold the whole window.
-            yield entry, self._keep(entry, memoryview(bytes(content)))
+            yield self._keep(entry, memoryview(bytes(content)))
 
     def together(self, window: Sequence[Entry]) -> CellBlock:
         """The cells of data blocks that follow each other, as one block that is not kept."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import struct
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,8 @@ MOST_VALUE_BYTES = 1 << 30
 BESIDE_BYTES = 8 + 2 + 1 + 8 + 1 + 1
 """What a cell takes beside its row, family, qualifier and value: lengths, timestamp, type, version."""
 _KEY_BESIDE = 2 + 1 + 8 + 1
+_MOST_PLACES = 16
+"""A row that stands in more places is short, and says little by its bytes."""
 
 
 @dataclass(frozen=True)
@@ -205,13 +208,47 @@ def _alike(data: memoryview, cells: Cells, start: int, stop: int) -> tuple[_Ints
     return rows, rows + row, values, values + value
 
 
-def _walked(data: memoryview, cells: Cells, start: int, stop: int) -> _Ints:
-    """Where cells begin, one after the other: each says where the next one is, so numpy has nothing to do here."""
+def cells_with(data: memoryview, cells: Cells, rows: Sequence[bytes]) -> CellBlock | None:
+    """The cells that have one of these few rows, of those that fill the data; None where there are none.
+
+    The bytes of rows are searched, so that cells of other rows are at most passed over, and not checked.
+
+    Raises:
+        CorruptFileError, UnsupportedTableError: as `decode_cells`, of what is looked at.
+    """
+    text = bytes(data)
+    places = {place for row in rows for place in _places_of(row, text)}
+    if not places:
+        return None
+    if len(places) <= _MOST_PLACES:
+        begins = _walked(data, cells, 0, len(data), until=max(places)).tolist()
+        spans = [span for span in pairwise(begins) if span[0] + _HEAD.size in places]
+        if len(spans) == len(places):
+            return decode_cells(data, cells, spans)
+    # Elsewhere than at the beginning of a cell: in a value, or because the cells before it are damaged.
+    return decode_cells(data, cells, [(0, len(data))])
+
+
+def _places_of(row: bytes, text: bytes) -> Iterator[int]:
+    place = text.find(row)
+    for _ in range(_MOST_PLACES + 1):
+        if place < 0:
+            return
+        yield place
+        place = text.find(row, place + 1)
+
+
+def _walked(data: memoryview, cells: Cells, start: int, stop: int, *, until: int | None = None) -> _Ints:
+    """Where cells begin, one after the other: each says where the next one is, so numpy has nothing to do here.
+
+    `until`: no further than to the cell at that place, and the end of that one is the last number.
+    """
+    last = stop if until is None else until
     found: list[int] = []
     unpack, beside = _LENGTHS.unpack_from, _LENGTHS.size + (1 if cells.has_versions else 0)
     plain = not cells.has_tags and (cells.versions_are_zero or not cells.has_versions)
     try:
-        while start < stop:
+        while start < last:
             found.append(start)
             key, value = unpack(data, start)
             start += key + value + beside
@@ -222,6 +259,8 @@ def _walked(data: memoryview, cells: Cells, start: int, stop: int) -> _Ints:
                 start = end + (hadoop_int_size(data[end]) if cells.has_versions else 0)
     except (struct.error, IndexError):
         start = stop + 1
+    if until is not None and start <= stop:
+        return np.array([*found, start], np.int64)
     if start != stop:
         raise CorruptFileError(f"the {len(found)} cells in it do not end where it does")
     return np.array(found, np.int64)

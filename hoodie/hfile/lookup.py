@@ -20,6 +20,8 @@ from hoodie.hfile.walk import Forward
 
 _FEW = 8
 """So many keys of one block are found faster one by one."""
+_SEARCHED = 4
+"""The bytes of so many are searched in a block that is not kept, faster than it is decoded."""
 _sort_indices: Callable[..., Any] = pc.sort_indices
 _less_equal: Callable[..., Any] = pc.less_equal
 _index_in: Callable[..., Any] = pc.index_in
@@ -47,10 +49,15 @@ def look_up(blocks: Blocks, keys: Any) -> Any:
     values: list[Any] = []
     few: list[tuple[int, bytes]] = []
     """Found one by one. They become arrays together: one for each block would cost more than to find them."""
-    for share, (_, cells) in zip(shares, blocks.many([share.entry for share in shares])):
-        numbers = np.arange(share.start, share.end)
-        if alive is not None:
-            numbers = numbers[alive[share.start : share.end]]
+    numbered = [_numbers(share, alive) for share in shares]
+
+    def rows(block: int) -> Sequence[bytes] | None:
+        wanted = numbered[block]
+        return ordered.take(pa.array(wanted)).to_pylist() if len(wanted) <= _SEARCHED else None
+
+    for numbers, cells in zip(numbered, blocks.many([share.entry for share in shares], rows)):
+        if cells is None:
+            continue
         if len(numbers) <= _FEW:
             few += _one_by_one(cells, ordered, numbers.tolist())
         else:
@@ -61,6 +68,12 @@ def look_up(blocks: Blocks, keys: Any) -> Any:
         places.append(np.array([number for number, _ in few], np.int64))
         values.append(pa.array([value for _, value in few], BINARY))
     return _laid_out(len(keys), order, places, values)
+
+
+def _numbers(share: _Share, alive: npt.NDArray[np.bool_] | None) -> _Ints:
+    """Of the sorted keys that may be in the block."""
+    numbers: _Ints = np.arange(share.start, share.end)
+    return numbers if alive is None else numbers[alive[share.start : share.end]]
 
 
 def _order(keys: Any) -> _Ints | None:

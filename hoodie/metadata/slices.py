@@ -63,7 +63,7 @@ def layers_of(storage: Storage, piece: FileSlice, visible: VisibleInstants, cach
     if piece.base is not None:
         reader = HFileReader(StorageSource(storage, storage.stat(piece.base.path)), cache)
         layers.append(Written(reader, _schema(reader, piece.base.path)))
-    for block, path in live_blocks(storage, piece.logs, visible, data=(BlockKind.HFILE_DATA,)).blocks:
+    for block, path in live_blocks(storage, piece.logs, visible, data=(BlockKind.HFILE_DATA,), mapped=True).blocks:
         layers.append(_layer(block, path))
     return layers
 

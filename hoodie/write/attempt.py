@@ -48,8 +48,8 @@ from hoodie.write.overwrite import overwritten_partitions, replacing
 from hoodie.write.placement import Located, placement_of
 from hoodie.write.plan import MAX_GROWTH, SPARING_GROWTH, Sizing, Target, WritePlan, rewriting
 from hoodie.write.publish import commit_metadata, publish_files
+from hoodie.write.schema import leave_of
 from hoodie.write.since_prepared import StaleSnapshotError, require_same_columns, require_same_rows, schema_after
-from hoodie.write.stage import leave_of
 from hoodie.write.streams import committed_since
 from hoodie.write.validators import validate
 
@@ -106,7 +106,7 @@ class Attempt:
         self._batch = batch
         self._snapshot = snapshot
         self._rules = OperationRules.of(batch.operation, options)
-        self._schema = schema_after(context, batch, leave_of(context, self._rules, options), snapshot)
+        self._schema = schema_after(context, batch, leave_of(context.config, self._rules, options), snapshot)
         self._options = options.for_text_ordering() if orders_texts(context, self._schema) else options
         self._placement = placement_of(context.config, self._rules, options)
         self._rewritten: frozenset[FileGroupId] = frozenset()

@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.engine.late_pandas import put_pandas_off
 from hoodie.errors import SchemaError
 from hoodie.format.variant_values import variants_of_values
 from hoodie.format.variants import is_variant
@@ -150,6 +151,7 @@ def _mask(values: Sequence[Any]) -> Any:
 
 def _leaf(values: Sequence[Any], kind: pa.DataType | None, classes: set[type], path: str, nan_is_null: bool) -> Any:
     _require_one_kind(values, classes, path)
+    put_pandas_off()  # none of the values are of it
     try:
         found = pa.array(values, from_pandas=nan_is_null)
     except OverflowError:

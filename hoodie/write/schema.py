@@ -13,7 +13,9 @@ from hoodie.format.vectors import is_vector
 from hoodie.model.meta_fields import IS_DELETED, without_meta_fields
 from hoodie.model.nested import nullable_columns
 from hoodie.options.option import option_name
+from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
+from hoodie.write.operation_rules import OperationRules
 
 _INTEGERS = (pa.int32(), pa.int64())
 _FLOATING = (pa.float32(), pa.float64())
@@ -43,6 +45,19 @@ class Leave:
     integers_to_floating: bool = False
     folder_texts: frozenset[str] = frozenset()
     """Columns that only the names of folders say: where the table has texts for them, values of any type become texts."""
+
+
+def leave_of(config: TableConfig, rules: OperationRules, options: WriteOptions) -> Leave:
+    """How far the columns of a batch may differ from those of the table."""
+    return Leave(
+        keys=frozenset((*config.record_key_fields, *config.partition_fields)),
+        keys_only=rules.deletes,
+        partial=rules.partial,
+        upserts=rules.updates and rules.inserts,
+        null_for_missing=options.null_for_missing,
+        integers_to_floating=options.integers_to_floating,
+        folder_texts=frozenset(config.partition_fields if config.drops_partition_columns else ()),
+    )
 
 
 def storable(schema: pa.Schema) -> pa.Schema:

@@ -30,7 +30,7 @@ from hoodie.write.operation_rules import OperationRules, Step, labelled, steps_o
 from hoodie.write.placement import placement_of
 from hoodie.write.prepare import ADD_IT, Preparation, prepare_part, require_columns
 from hoodie.write.row_memory import RowMemory
-from hoodie.write.schema import Leave, reconcile, require_ordering_types, storable
+from hoodie.write.schema import leave_of, reconcile, require_ordering_types, storable
 
 log = logging.getLogger("hoodie")
 
@@ -180,7 +180,7 @@ def plan_preparation(
     require_ordering_types(given, config.ordering_fields)
     if deletes and snapshot.schema is None:
         raise OptionError(f"table {config.name!r} is empty: there is nothing to delete")
-    schema = reconcile(snapshot.schema, given, table_name=config.name, leave=leave_of(context, rules, options))
+    schema = reconcile(snapshot.schema, given, table_name=config.name, leave=leave_of(config, rules, options))
     keygen = table_keys(context, snapshot, options)
     is_global = placement_of(config, rules, options).is_global
     return Preparation(
@@ -220,17 +220,3 @@ def _taken(context: TableContext, batch_schema: pa.Schema, operation: WriteOpera
         names = key_columns(context.config)
         batch_schema = pa.schema([field for field in batch_schema if field.name in names])
     return storable(batch_schema)
-
-
-def leave_of(context: TableContext, rules: OperationRules, options: WriteOptions) -> Leave:
-    """How far the columns of a batch may differ from those of the table."""
-    config = context.config
-    return Leave(
-        keys=frozenset((*config.record_key_fields, *config.partition_fields)),
-        keys_only=rules.deletes,
-        partial=rules.partial,
-        upserts=rules.updates and rules.inserts,
-        null_for_missing=options.null_for_missing,
-        integers_to_floating=options.integers_to_floating,
-        folder_texts=frozenset(config.partition_fields if config.drops_partition_columns else ()),
-    )

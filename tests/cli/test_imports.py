@@ -52,7 +52,8 @@ def test_neither_commands_nor_the_public_names_import_frames(tmp_path):
     looks = ["show", "timeline", "commits", "files", "schema", "savepoints", "consumers", "check", "doctor", "validate"]
     works = [["check", path, "--rows"], ["explain", path, "--where", "fare > 1"], ["compaction", "run", path]]
     lines = [[name, path] for name in looks] + works + [["clean", path, "--dry-run"]]
-    found = imported(*lines, first="import hoodie.public; assert 'pandas' not in sys.modules")
+    looked_up = f"import hoodie.public; assert hoodie.open_table({path!r}).lookup([1]).count() == 1"
+    found = imported(*lines, first=f"{looked_up}; assert 'pandas' not in sys.modules")
     assert UNASKED & {name.partition(".")[0] for name in found} == set()
     assert not any(name.startswith("hoodie.kv") for name in found)
 

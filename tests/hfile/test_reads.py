@@ -147,3 +147,17 @@ def test_a_file_of_a_storage_and_one_that_was_cut_meanwhile():
         CorruptFileError, match=r"HFile data/1.hfile: \d+ bytes from byte \d+ are asked for, 0 are there"
     ):
         reader.get(LARGE[2_999][0])
+
+
+@pytest.mark.parametrize("options", [None, HFileOptions(bloom_rate=None), SMALL])
+def test_blocks_that_are_not_kept_are_searched(options):
+    pairs = numbered(500)
+    kept, unkept = (HFileReader(BufferSource(hfile(pairs, options), "f"), cache) for cache in (Cache(), Cache(0)))
+    for keys in (
+        [b"key 000007"],
+        [b"key", b"absent", b"key 0000070"],
+        [key for key, _ in pairs[::61]],
+        [b"7 7 7 7 7 7 7 "],
+    ):
+        assert unkept.get_many(binaries(keys)).to_pylist() == [dict(pairs).get(key) for key in keys]
+        assert unkept.get_many(binaries(keys)).equals(kept.get_many(binaries(keys)))
