@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -94,10 +95,27 @@ def small_merge(
         if made is not None:
             return made
     found = target.stored(list(merging.stored()), _having(there, target))
-    plans = [arrow_frame(spark, each)._jdf.queryExecution().analyzed() for each in (found, rows)]
-    frame = DataFrame(java.Planning.frame(spark._jsparkSession, merging.joined(*plans, is_single)), spark)
+    if is_single and merging.equatesAlone():
+        plan = merging.paired(_plan(spark, _paired(found, rows, given, keeps_unmatched=merging.keepsUnmatched())))
+    else:
+        plan = merging.joined(_plan(spark, found), _plan(spark, rows), is_single)
+    frame = DataFrame(java.Planning.frame(spark._jsparkSession, plan), spark)
     with SparkEngine(spark).described(f"merge {config.name}: join the rows of the source"):
         return RowsHere(collected(changes_of(frame, columns, ids, names)))
+
+
+def _plan(spark: Any, table: pa.Table) -> Any:
+    return arrow_frame(spark, table)._jdf.queryExecution().analyzed()
+
+
+def _paired(stored: pa.Table, rows: pa.Table, given: pa.Table, *, keeps_unmatched: bool) -> pa.Table:
+    """Stored rows beside the rows of the source whose keys they have, and whether there is one."""
+    keys = given.column_names
+    left = given.append_column("row", pa.array(np.arange(given.num_rows)))
+    right = stored.select(keys).append_column("stored", pa.array(np.arange(stored.num_rows)))
+    met = left.join(right, keys, join_type="left outer" if keeps_unmatched else "inner", use_threads=False)
+    columns = [*stored.take(met["stored"]).columns, *rows.take(met["row"]).columns, met["stored"].is_valid()]
+    return pa.table({f"c{at}": column for at, column in enumerate(columns)})
 
 
 def _collected(source: DataFrame, target: Target) -> pa.Table | None:

@@ -177,14 +177,17 @@ public class Merging {
 
   /* With what the columns of `middle` stand for. */
   private Expression whole(Expression value) {
-    if (middle == null) return value;
+    return middle == null ? value : (Expression) value.transformUp(new Meant(meanings(middle)));
+  }
+
+  private static Map meanings(Project plan) {
     HashMap meant = new HashMap();
-    for (int i = 0; i < middle.projectList().size(); i++)
-      if (middle.projectList().apply(i) instanceof Alias) {
-        Alias column = (Alias) middle.projectList().apply(i);
+    for (int i = 0; i < plan.projectList().size(); i++)
+      if (plan.projectList().apply(i) instanceof Alias) {
+        Alias column = (Alias) plan.projectList().apply(i);
         meant.put(column.exprId(), column.child());
       }
-    return (Expression) value.transformUp(new Meant(meant));
+    return meant;
   }
 
   static class Meant extends scala.runtime.AbstractPartialFunction {
@@ -238,7 +241,40 @@ public class Merging {
     LogicalPlan right = renamed(source, (Seq) join.right().output());
     HintInfo broadcast = new HintInfo(new scala.Some(BROADCAST$.MODULE$));
     JoinHint hint = single ? new JoinHint(new scala.Some(broadcast), scala.Option.empty()) : join.hint();
-    LogicalPlan below = new Join(left, right, join.joinType(), join.condition(), hint);
+    return on(new Join(left, right, join.joinType(), join.condition(), hint));
+  }
+
+  /* Whether the condition says which rows meet, and nothing else does. */
+  public boolean equatesAlone() { return !saysMore && readsAll(); }
+
+  /* The query on pairs of rows: columns of the table as `stored` names them, null where the row of the source meets none, those of the
+   * source, and whether they meet.
+   */
+  public LogicalPlan paired(LogicalPlan pairs) {
+    List names = stored();
+    HashMap columns = new HashMap();
+    for (int i = 0; i < names.size(); i++) columns.put(names.get(i), pairs.output().apply(i));
+    Expression meet = (Expression) pairs.output().apply(pairs.output().size() - 1);
+    ArrayList made = new ArrayList();
+    Seq left = (Seq) join.left().output(), right = (Seq) join.right().output();
+    for (int i = 0; i < left.size(); i++) {
+      Attribute column = (Attribute) left.apply(i);
+      Expression meant = column;
+      for (LogicalPlan at = join.left(); at != target; at = (LogicalPlan) ((UnaryNode) at).child())
+        if (at instanceof Project) meant = (Expression) meant.transformUp(new Meant(meanings((Project) at)));
+      Expression value = (Expression) meant.transformUp(new Planning.Renamed(columns));
+      boolean plain = meant instanceof Attribute || !meant.deterministic();
+      if (!plain) value = new If(meet, value, Literal$.MODULE$.create(null, column.dataType()));
+      made.add(named(value, column.name(), column.exprId()));
+    }
+    for (int i = 0; i < right.size(); i++) {
+      Attribute column = (Attribute) right.apply(i);
+      made.add(named((Expression) pairs.output().apply(names.size() + i), column.name(), column.exprId()));
+    }
+    return on(new Project(Planning.seq(made), pairs));
+  }
+
+  private LogicalPlan on(LogicalPlan below) {
     if (middle != null) below = new Project(middle.projectList(), below);
     return (LogicalPlan) rows.withNewChildren(Planning.seq(Arrays.asList(new Object[] {below})));
   }

@@ -9,8 +9,18 @@ from tests.spark.statement_files import FILES, run, statements_of
 pytestmark = pytest.mark.spark
 
 TYPES = ("cow", "mor")
-CASES = [f"{name} {kind} 6" for name in FILES for kind in TYPES] + [f"merge {kind} 9" for kind in TYPES]
-SHORT = ("insert cow 6", "procedures mor 6", "tables mor 6", "merge cow 6", "merge mor 6", "update_delete mor 6")
+CASES = [f"{name} {kind} 6" for name in FILES for kind in TYPES] + [
+    f"{name} {kind} 9" for name in ("merge", "values") for kind in TYPES
+]
+SHORT = (
+    "insert cow 6",
+    "procedures mor 6",
+    "tables mor 6",
+    "merge cow 6",
+    "merge mor 6",
+    "update_delete mor 6",
+    "values mor 9",
+)
 
 
 @pytest.mark.parametrize("case", long_but(SHORT, CASES))
