@@ -14,9 +14,10 @@ from hoodie.metadata.expression_dates import local_zone
 from hoodie.metadata.expressions import Expression
 from hoodie.metadata.file_ranges import log_rows, whole_log
 from hoodie.metadata.index_definitions import IndexDefinition, read_definition
-from hoodie.metadata.keys import BLOOM_FILTERS, COLUMN_STATS
+from hoodie.metadata.keys import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_INDEX
 from hoodie.metadata.partition import Scope, TableFiles
 from hoodie.metadata.stored_bounds import Range, Ranges, least_and_greatest, stored_as
+from hoodie.metadata.table import finished_partitions
 from hoodie.model.files import BaseFile
 from hoodie.model.instant import BOOTSTRAP_INSTANTS
 from hoodie.model.meta_fields import with_meta_fields
@@ -54,6 +55,23 @@ def expression_index(
     if found is None:
         raise UnsupportedTableError(f"there is no definition of index {name!r}")
     return index_by(found, options)
+
+
+def partition_of_bounds(
+    storage: Storage, properties: Mapping[str, str], function: str, column: str, options: Mapping[str, str]
+) -> str | None:
+    """The partition with bounds of this expression that readers may use; None where there is none.
+
+    Raises:
+        CorruptFileError: the definitions are damaged.
+    """
+    for name in sorted(each for each in finished_partitions(properties) if each.startswith(EXPRESSION_INDEX)):
+        found = read_definition(storage, properties, name)
+        if found is None or (found.kind, found.function, found.columns) != (COLUMN_STATS, function, (column,)):
+            continue
+        if {key: text for key, text in found.options.items() if key != "expr"} == options:
+            return name
+    return None
 
 
 def index_by(found: IndexDefinition, options: ViewOptions) -> ExpressionIndex:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from hoodie.errors import HoodieError
 from hoodie.metadata.bounds import value_ranges
+from hoodie.metadata.expression_values import partition_of_bounds
 from hoodie.metadata.keys import COLUMN_STATS, FILES, RECORD_INDEX
 from hoodie.metadata.secondary_index import index_of, keys_with
 from hoodie.metadata.secondary_keys import is_exact, value_texts
@@ -25,7 +26,7 @@ from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import Cache, Kind
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import TableContext
-from hoodie.view.listing import AllFiles, Choice, Chosen, Listing
+from hoodie.view.listing import AllFiles, Choice, Chosen, Listing, Made
 
 log = logging.getLogger("hoodie")
 
@@ -145,6 +146,21 @@ class MetadataFiles:
             return None
         return {name: value_ranges(each) for name, each in found.items()}
 
+    def made_bounds(self, timeline: Timeline, made: Made, paths: Sequence[str]) -> Sequence[ValueRange | None] | None:
+        if self.is_wrong:
+            return None
+        try:
+            name = partition_of_bounds(self._storage, self._config.raw, made.function, made.column, made.options)
+        except HoodieError:
+            return None
+        if name is None:
+            return None
+        found = self._at(timeline).column_stats(paths, pa.schema([(made.column, made.kind)]), name)
+        if found is None:
+            self._complain(name)
+            return None
+        return value_ranges(found[made.column])
+
     def groups_of(
         self,
         timeline: Timeline,
@@ -222,7 +238,7 @@ class MetadataFiles:
         log.warning(
             "the metadata table of %s is not used for %s: %s; %s",
             self._storage.uri,
-            _INSTEAD.get(partition, "rows with a value, which are sought in the files"),
+            _INSTEAD.get(partition, "what is sought in the files instead"),
             self._opened[1].reasons.get(partition, "it gave no answer"),
             doctor_of(self._storage.uri),
         )

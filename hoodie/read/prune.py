@@ -3,10 +3,11 @@
 1. Partitions: the values that a path stands for (`keygen/partition_values.py`).
 2. Statistics of commits: our writer states the bounds of columns of every file that it writes (`format/column_stats.py`).
 3. Statistics of a metadata table, which Apache Hudi keeps, of base files that have no such ones.
-4. Parquet footers of the base files that are left: read by threads.
-5. Bloom filters in footers, where only rows of a few record keys can fulfil the filter (`read/by_keys.py`).
+4. Bounds of an expression index, where the filter compares what is computed of a column (`read/by_expressions.py`).
+5. Parquet footers of the base files that are left: read by threads.
+6. Bloom filters in footers, where only rows of a few record keys can fulfil the filter (`read/by_keys.py`).
 
-Where there is a record index, it says in place of 2 to 5 which file groups have these keys; where there is an index of another column,
+Where there is a record index, it says in place of 2 to 6 which file groups have these keys; where there is an index of another column,
 that says which keys have its values.
 
 A row may come from the base file, from each log, and where records are merged field by field its columns from several of
@@ -36,6 +37,7 @@ from hoodie.model.plans import ReadContext, RowFilter, SoughtKeys
 from hoodie.model.statistics import UNKNOWN, Pruning, ValueRange
 from hoodie.options.table import TableConfig
 from hoodie.read.bounds import may_match
+from hoodie.read.by_expressions import by_expressions
 from hoodie.read.by_keys import groups_with, keys_asked_for, keys_with_values, may_hold, values_asked_for
 from hoodie.read.condition import Condition, computes
 from hoodie.read.file_ranges import FileRanges, Gathered, same_as_key
@@ -130,6 +132,7 @@ class _Pruner:
         keys = keys_asked_for(self.where, config, self.schema)
         if self.is_newest and (self._by_index(keys) if keys is not None else self._by_values()):
             return Pruned(self.kept, Pruning(total, in_partitions, int(self.kept.sum())))
+        self._by_expressions()
         unknown, footers = self._by_files(open_columns, of_partitions)
         if keys is not None:
             self._by_keys(keys)
@@ -161,6 +164,15 @@ class _Pruner:
         self._judge(known, columns, of_partitions)
         self._judge(files.with_footers(to_read, self.context.cache), columns, of_partitions)
         return unknown, footers
+
+    def _by_expressions(self) -> None:
+        """Where the filter compares what is computed of a column: the candidates that an index of that admits."""
+        merges_freely = self.context.rule.mode is MergeMode.CUSTOM
+        left = np.flatnonzero(self.kept).tolist()
+        left = [at for at in left if not (merges_freely and any(piece.logs for piece in self.candidates[at]))]
+        if left:
+            candidates = [self.candidates[at] for at in left]
+            self.kept[left] = by_expressions(self.context, self.snapshot, self.where, self.kinds, candidates)
 
     def _by_values(self) -> bool:
         """The same where a secondary index has the record keys of the rows that can fulfil the filter."""

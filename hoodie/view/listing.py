@@ -99,6 +99,16 @@ class Listing(Protocol):
         return Chosen.of(choice, self.all_files())
 
 
+class Made(NamedTuple):
+    """What a function makes of a column, as expression indexes name it."""
+
+    function: str
+    column: str
+    options: Mapping[str, str]
+    kind: pa.DataType
+    """Of the values, as who asks has it."""
+
+
 class Catalogue(Protocol):
     """What knows a table's files without a listing of its folders, such as a metadata table. Thread-safe."""
 
@@ -110,6 +120,10 @@ class Catalogue(Protocol):
         self, timeline: Timeline, paths: Sequence[str], columns: pa.Schema
     ) -> Mapping[str, Sequence[ValueRange | None]] | None:
         """Column -> its bounds in each of these base files; None where they are not known."""
+        ...
+
+    def made_bounds(self, timeline: Timeline, made: Made, paths: Sequence[str]) -> Sequence[ValueRange | None] | None:
+        """The bounds of what is made of a column in each of these files, logs among them; None where no index has them."""
         ...
 
     def groups_of(

@@ -12,6 +12,7 @@ from hoodie.model.names import METADATA_TABLE, PROPERTIES
 from hoodie.storage.cache import Cache
 from tests.memory_tables import opened
 from tests.metadata_tables import changed, check_storage, loaded
+from tests.rows import rows_of
 
 NAME = "expr_index_by_time"
 IN_UTC = {"hoodie.python.index.expression.timezone": "UTC"}
@@ -157,6 +158,30 @@ def test_one_is_built_kept_up_and_dropped(tmp_path, column, pairs, kind):
     assert table.build_index(MADE, asked(column, pairs, kind))
     table.upsert(rows(range(2), 6))
     assert hoodie.open_table(tmp_path, options=IN_UTC).index(MADE).check()
+
+
+@pytest.mark.parametrize(
+    ("column", "pairs", "where", "left"),
+    [
+        ("name", "expr=length", "length(name) = 9", 1),
+        ("name", "expr=length", "length(name) = 9 OR ts = 9", 3),
+        ("name", "expr=substring,pos=1,len=2", "substr(name, 1, 2) > 'Β' AND ts > 0", 0),
+        ("name", "expr=trim", "trim(name) IN ('z', 'ω')", 2),
+        ("day", "expr=year", "year(day) > 2024", 0),
+        ("day", "expr=month", "month(day) <= 3", 3),
+        # Letters are not changed as the index has them.
+        ("name", "expr=upper", "upper(name) = '0'", 3),
+    ],
+)
+def test_queries_leave_files_out_by_it(tmp_path, column, pairs, where, left):
+    """Of three, one of which has logs: the last one has a name of 9 letters."""
+    table = made(tmp_path, column, pairs)
+    table.upsert(rows([40], 9).set_column(2, "name", pa.array(["zzzzzzzzz"])))
+    table.upsert(rows([40], 9).set_column(2, "name", pa.array(["zzzzzzzzy"])))
+    scan = hoodie.open_table(tmp_path, options=IN_UTC).scan(where=where)
+    without = hoodie.open_table(tmp_path, options={"hoodie.metadata.enable": "false"}).scan(where=where)
+    assert rows_of(scan.to_arrow()) == rows_of(without.to_arrow())
+    assert scan.plan.pruning.after_statistics == left
 
 
 @pytest.mark.parametrize(
