@@ -49,9 +49,32 @@ _originals: dict[tuple[Any, str], Any] = {}
 def enable(spark: SparkSession, aliases: Iterable[str] = ()) -> None:
     """See `pyspark_hoodie.enable`. A string is one alias."""
     _formats.update(name.lower() for name in (FORMAT, *([aliases] if isinstance(aliases, str) else aliases)))
+    _require_classes(spark)
     _use_this_python(spark)
     replace_property(type(spark), "read", lambda reader, session: remembering(_Reading, reader, session))
     replace_property(type(spark.range(0)), "write", lambda writer, df: remembering(_Writing, writer, df))
+
+
+def _require_classes(spark: SparkSession) -> None:
+    """Raises OptionError where jobs would fail at their first row: for a class of Apache Hudi's bundle that is not there.
+
+    Other settings that name its classes do no harm: the extension is passed over, and the catalog is replaced.
+    """
+    context = getattr(spark, "sparkContext", None)  # Connect sessions have none
+    named = context.getConf().get(_REGISTRATOR, "") if context is not None else ""
+    if _HUDI_REGISTRATOR not in named.split(","):
+        return
+    jvm: Any = spark._jvm
+    try:
+        jvm.org.apache.spark.util.Utils.classForName(_HUDI_REGISTRATOR, True, False)
+    except import_module("py4j.protocol").Py4JError:
+        raise OptionError(
+            f"{_REGISTRATOR}={_HUDI_REGISTRATOR} names a class of Apache Hudi's bundle, which is not there, and Spark fails without "
+            "it: leave the setting out"
+        ) from None
+
+
+_REGISTRATOR, _HUDI_REGISTRATOR = "spark.kryo.registrator", "org.apache.spark.HoodieSparkKryoRegistrar"
 
 
 def disable() -> None:
