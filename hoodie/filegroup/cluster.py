@@ -98,7 +98,7 @@ def run_sample(storage: Storage, context: WriteContext, task: SampleTask) -> Sam
         chosen = np.sort(chance.choice(count, min(count, task.rows), replace=False))
         taken = []
         before = 0
-        for batch in stored_batches(file, base, schema, stored, batch_rows=_SAMPLED_ROWS, path=where):
+        for batch in stored_batches(storage, file, base, schema, stored, batch_rows=_SAMPLED_ROWS, path=where):
             first, end = np.searchsorted(chosen, (before, before + batch.num_rows))
             found = conform(batch if renames is None else renames.apply(batch), schema, path=where)
             taken.append(_cut_texts(found.take(pa.array(chosen[first:end] - before))))

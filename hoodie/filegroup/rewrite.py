@@ -121,7 +121,7 @@ def _stored(
         stored = with_encoded(schema if unstored is None else unstored.decoded(schema), file.schema_arrow)
         rows = max(at_least, int(batch_bytes / row_bytes(file, path=where)))
         names = stored.names if renames is None else renames.sources(stored.names)
-        for batch in stored_batches(file, base, stored, names, batch_rows=rows, path=where):
+        for batch in stored_batches(storage, file, base, stored, names, batch_rows=rows, path=where):
             found = conform(batch if renames is None else renames.apply(batch), stored, path=where)
             yield Carried(found if unstored is None else unstored.completed(found, schema, base.path), before, plain)
             before = None

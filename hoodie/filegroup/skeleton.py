@@ -16,18 +16,23 @@ from hoodie.format.parquet_file import open_parquet
 from hoodie.keygen.unstored import FolderValues, repeated
 from hoodie.model.files import SourceFile
 from hoodie.model.meta_fields import META_COLUMNS
-from hoodie.storage.uri import open_storage
+from hoodie.storage.base import Storage
+from hoodie.storage.object_store import ObjectStorage
+from hoodie.storage.uri import open_storage, scheme_of
 
 
-def source_of(source: SourceFile, *, skeleton: str, rows: int) -> pq.ParquetFile:
+def source_of(table: Storage, source: SourceFile, *, skeleton: str, rows: int) -> pq.ParquetFile:
     """The file that has the other columns of a skeleton with so many rows; its caller closes it.
 
     Raises:
         MissingFileError: it is gone. CorruptFileError: it is not the file that was bootstrapped.
     """
     folder, _, name = source.uri.rpartition("/")
-    # Nothing is encoded in what Hadoop makes of a path: %20 is part of a name.
-    storage = open_storage("/" + folder.removeprefix("file:").lstrip("/") if folder.startswith("file:") else folder)
+    # Nothing is encoded in what Hadoop makes of a path: %20 is part of a name, and so it is in a path of this machine.
+    is_local = folder.startswith("file:")
+    place = "/" + folder.removeprefix("file:").lstrip("/") if is_local else folder.replace("%", "%25")
+    alike = isinstance(table, ObjectStorage) and scheme_of(place) == scheme_of(table.uri)
+    storage = open_storage(place, table.how if alike and isinstance(table, ObjectStorage) else None)
     where = f"{source.uri}, which has the columns of {skeleton}"
     advice = "put the file back that the table was bootstrapped from"
     try:
@@ -50,6 +55,7 @@ def source_of(source: SourceFile, *, skeleton: str, rows: int) -> pq.ParquetFile
 
 
 def skeleton_batches(
+    storage: Storage,
     skeleton: pq.ParquetFile,
     source: SourceFile,
     names: Sequence[str],
@@ -64,7 +70,7 @@ def skeleton_batches(
     `read`: gives batches of one file, as `slice_reader.base_batches` does.
     """
     meta = [name for name in names if name in META_COLUMNS]
-    with source_of(source, skeleton=path, rows=skeleton.metadata.num_rows) as file:
+    with source_of(storage, source, skeleton=path, rows=skeleton.metadata.num_rows) as file:
         stored = set(file.schema_arrow.names)
         data = [name for name in names if name in stored and name not in META_COLUMNS]
         left = read(skeleton, meta, size_bytes=0, path=path)

@@ -269,20 +269,27 @@ def read_base_file(
     stored = schema if unstored is None else unstored.decoded(schema)
     names = stored.names if renames is None else renames.sources(stored.names)
     with open_base_file(storage, base) as (file, _):
-        for batch in stored_batches(file, base, stored, names, batch_rows=batch_rows, path=where):
+        for batch in stored_batches(storage, file, base, stored, names, batch_rows=batch_rows, path=where):
             rows = conform(batch if renames is None else renames.apply(batch), stored, path=where)
             yield rows if unstored is None else unstored.completed(rows, schema, base.path)
 
 
 def stored_batches(
-    file: pq.ParquetFile, base: StoredRows, schema: pa.Schema, names: Sequence[str], *, batch_rows: int, path: str
+    storage: Storage,
+    file: pq.ParquetFile,
+    base: StoredRows,
+    schema: pa.Schema,
+    names: Sequence[str],
+    *,
+    batch_rows: int,
+    path: str,
 ) -> Iterator[pa.RecordBatch]:
     """`base_batches` of a file that was opened; of a skeleton with the columns of the schema that its source has."""
     source = base.source if isinstance(base, BaseFile) else None
     if source is None:
         return base_batches(file, names, size_bytes=base.size_bytes, batch_rows=batch_rows, path=path)
     folder, read = folder_of(base.path), partial(base_batches, batch_rows=batch_rows)
-    return skeleton_batches(file, source, names, schema, folder, read=read, path=path)
+    return skeleton_batches(storage, file, source, names, schema, folder, read=read, path=path)
 
 
 def read_sought_rows(

@@ -175,7 +175,9 @@ def _stored_rows(context: TableContext, snapshot: Snapshot, made: KeyGenerator) 
             if piece.base is None:
                 continue
             with open_base_file(context.storage, piece.base) as (file, _):
-                batches = stored_batches(file, piece.base, columns, names, batch_rows=1, path=piece.base.path)
+                batches = stored_batches(
+                    context.storage, file, piece.base, columns, names, batch_rows=1, path=piece.base.path
+                )
                 batch = next(batches, None)
             if batch is not None and batch.num_rows:
                 row = pa.Table.from_batches([batch.slice(0, 1)])

@@ -18,9 +18,12 @@ from hoodie.migration.sources import opener_of
 from hoodie.model.enums import WriteOperation
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from hoodie.storage.memory import MemoryStorage
+from hoodie.storage.uri import open_storage
 from hoodie.write.schema import storable
 from tests.memory_tables import OwnClock, opened
 from tests.migrated_sources import ROWS, delta_table, parquet_folder, rows_of
+from tests.servers.s3 import shared_moto
+from tests.storages import write
 
 
 def stored(target):
@@ -154,3 +157,18 @@ def test_names_with_signs_wide_types_and_moments_of_int96(tmp_path):
     pq.write_table(rows.set_column(0, "id", pa.array([3, 4], pa.int32())), tmp_path / "s/b.parquet")
     assert migrate(tmp_path / "s", tmp_path / "t", record_key="id", mode="in_place").ok
     assert hoodie.open_table(tmp_path / "t").scan(where="id = 1").count() == 1
+
+
+@pytest.mark.parametrize("version", [6, 9])
+def test_files_of_a_bucket_are_reached_as_the_table_is(tmp_path, version):
+    """Names of their folders with signs, too."""
+    server = shared_moto()
+    source, target, folder = server.new_uri(), server.new_uri(), parquet_folder(tmp_path / "s")
+    storage = open_storage(source, server.options)
+    for path in folder.rglob("*.parquet"):
+        write(storage, str(path.relative_to(folder)), path.read_bytes())
+    reached = {"storage_options": server.options, "source_options": server.options}
+    assert migrate(source, target, record_key="id", mode="in_place", table_version=version, **reached).ok
+    table = hoodie.open_table(target, storage_options=server.options)
+    assert table.upsert(ROWS.slice(0, 3)).updated == 3
+    assert rows_of(table.scan().to_arrow()) == rows_of(ROWS)

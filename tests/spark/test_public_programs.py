@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 SEEN = json.loads(Path(__file__).with_name("public_programs.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", long_but(["quick_start"], list(SEEN)))
+@pytest.mark.parametrize("name", long_but(["views_of_merge_on_read"], list(SEEN)))
 def test_a_program_sees_the_rows_that_it_means(spark, tmp_path, name):
     pyspark_hoodie.enable(spark, aliases=("hudi", "org.apache.hudi"))
     try:
