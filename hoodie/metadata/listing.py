@@ -14,7 +14,7 @@ import pyarrow as pa
 from hoodie.errors import HoodieError
 from hoodie.metadata.bounds import value_ranges
 from hoodie.metadata.expression_values import partition_of_bounds
-from hoodie.metadata.keys import COLUMN_STATS, FILES, RECORD_INDEX
+from hoodie.metadata.keys import COLUMN_STATS, FILES, RECORD_INDEX, SECONDARY_INDEX
 from hoodie.metadata.secondary_index import index_of, keys_with
 from hoodie.metadata.secondary_keys import is_exact, value_texts
 from hoodie.metadata.table import MetadataTable, finished_partitions
@@ -42,6 +42,8 @@ _INSTEAD = {
     COLUMN_STATS: "bounds of columns, which are read from footers",
     RECORD_INDEX: "places of keys, which are sought in the files",
 }
+_BY_VALUES = "rows with a value, which are sought in the files"
+_BY_EXPRESSIONS = "bounds of an expression, and no file is left out by it"
 
 
 @dataclass(frozen=True)
@@ -235,10 +237,11 @@ class MetadataFiles:
         if self._opened is None or self._opened[1].is_gone or self._cache.find(_SAID, key):
             return
         self._cache.put(_SAID, key, True, _BYTES)
+        is_of_values = partition.startswith(SECONDARY_INDEX)
         log.warning(
             "the metadata table of %s is not used for %s: %s; %s",
             self._storage.uri,
-            _INSTEAD.get(partition, "what is sought in the files instead"),
+            _INSTEAD.get(partition, _BY_VALUES if is_of_values else _BY_EXPRESSIONS),
             self._opened[1].reasons.get(partition, "it gave no answer"),
             doctor_of(self._storage.uri),
         )

@@ -83,6 +83,8 @@ def test_there_are_golden_files_of_every_kind():
         "HoodieCleanerPlan",
         "HoodieCommitMetadata",
         "HoodieCompactionPlan",
+        "HoodieIndexCommitMetadata",
+        "HoodieIndexPlan",
         "HoodieRequestedReplaceMetadata",
         "HoodieRestoreMetadata",
         "HoodieRestorePlan",
