@@ -10,6 +10,7 @@ import hoodie
 from hoodie.format.properties import parse_properties
 from hoodie.model.names import METADATA_TABLE, PROPERTIES
 from hoodie.storage.cache import Cache
+from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from tests.memory_tables import opened
 from tests.metadata_tables import changed, check_storage, loaded
 from tests.rows import rows_of
@@ -67,6 +68,24 @@ def test_each_action_keeps_it():
     table.upsert(changed(rows, 3))
     table.clean(retain_commits=1)
     check(storage)
+
+
+def test_a_writer_that_dies_at_any_call_leaves_it_right():
+    storage, _, stored = table_of()
+    begin, faulty = storage.snapshot(), FaultStorage(storage)
+
+    def write(place):
+        opened(place, storage.clock, IN_UTC, cache=Cache()).upsert(changed(stored, 2))
+
+    write(faulty)
+    for fault in crash_points([call for call in faulty.trace if METADATA_TABLE in call.path or "commit" in call.path]):
+        storage.restore(begin)
+        faulty.revive([fault])
+        with pytest.raises(InjectedFault):
+            write(faulty)
+        faulty.revive()
+        write(storage)
+        check(storage)
 
 
 def test_it_is_compacted():
@@ -182,6 +201,18 @@ def test_queries_leave_files_out_by_it(tmp_path, column, pairs, where, left):
     without = hoodie.open_table(tmp_path, options={"hoodie.metadata.enable": "false"}).scan(where=where)
     assert rows_of(scan.to_arrow()) == rows_of(without.to_arrow())
     assert scan.plan.pruning.after_statistics == left
+
+
+def test_queries_leave_a_damaged_one_alone(tmp_path, caplog):
+    made(tmp_path, "name", "expr=length")
+    for file in (tmp_path / METADATA_TABLE / MADE).iterdir():
+        if file.stat().st_size > 500:
+            file.write_bytes(b"x" * file.stat().st_size)
+    scan = hoodie.open_table(tmp_path, options=IN_UTC).scan(where="length(name) = 4")
+    without = hoodie.open_table(tmp_path, options={"hoodie.metadata.enable": "false"}).scan(where="length(name) = 4")
+    assert rows_of(scan.to_arrow()) == rows_of(without.to_arrow())
+    assert scan.plan.pruning.after_statistics == without.plan.pruning.after_statistics
+    assert "bounds of an expression" in caplog.text
 
 
 @pytest.mark.parametrize(
