@@ -50,7 +50,7 @@ def run(request: pytest.FixtureRequest, environment: Mapping[str, str], words: S
     ended = subprocess.run(
         command,
         cwd=ROOT,
-        env={**os.environ, **environment, "HOODIE_TEST_EVERY": str(every)},
+        env={**os.environ, **environment, "HOODIE_TEST_EVERY": str(every), "HOODIE_EVERY": "1"},
         capture_output=True,
         text=True,
         timeout=_HOURS_S,
