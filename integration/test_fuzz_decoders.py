@@ -1,4 +1,4 @@
-"""A coverage-guided fuzzer (atheris) on each decoder: five or twenty seconds here, ten minutes with HOODIE_SOAK=1.
+"""A coverage-guided fuzzer (atheris) on each decoder: three or six seconds here, ten minutes with HOODIE_SOAK=1.
 
 Only `HoodieError` may come out of a decoder, within ten seconds an input and a gigabyte. The targets and what to do with an
 input that was found: tests/fuzz/. It starts from files that Apache Hudi wrote and takes the same way each time.
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def seconds(name: str) -> int:
-    return 600 if SOAK else 20 if name in WHOLE else 5
+    return 600 if SOAK else 6 if name in WHOLE else 3
 
 
 def fuzz(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
