@@ -136,7 +136,7 @@ public class HoodieTable
   public Map loadPartitionMetadata(InternalRow partition) { return new HashMap(); }
 
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    if (name.equals(WRITTEN.get())) ask(new Object[] {"move on"});
+    if (name.equals(WRITTEN.get())) ask(new Object[] {"plan again"});
     return new Scans(this, options);
   }
 
