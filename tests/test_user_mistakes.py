@@ -3,6 +3,7 @@
 import re
 from datetime import date, datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -352,6 +353,10 @@ def test_a_table_of_others_that_orders_by_a_part_of_a_column(tmp_path, table_typ
             UnsupportedTableError, match=r"has logs that cannot be merged: ordering column s[.]x is a part"
         ):
             theirs.scan().to_arrow()
+        for service in (theirs.compact, partial(theirs.compact_logs, blocks=1)):
+            with pytest.raises(UnsupportedTableError, match=r"cannot be merged: ordering column s[.]x is a part"):
+                service()
+            assert not hoodie.open_table(tmp_path / "t").timeline.pending()
 
 
 def test_an_operation_by_its_name(table):

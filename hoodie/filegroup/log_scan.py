@@ -32,7 +32,7 @@ from hoodie.format.log_content import (
 )
 from hoodie.format.log_search import avro_records_with, parquet_records_with
 from hoodie.model.columns import ColumnHistory
-from hoodie.model.enums import BlockKind, HeaderKey, MergeMode
+from hoodie.model.enums import BlockKind, HeaderKey
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.instant import InstantTime, VisibleInstants
 from hoodie.model.meta_fields import COMMIT_TIME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
@@ -138,12 +138,9 @@ def collect(
     live = live_blocks(storage, logs, visible, at_once=piece_bytes is None)
     for block, path in live.blocks:
         before = found.entries
-        if found.rule.mode is MergeMode.CUSTOM:
-            merger = found.rule.merger
+        if found.rule.refusal:
             raise UnsupportedTableError(
-                f"{path} of table {storage.uri} is to be merged by "
-                f"{merger.name if merger else 'a class of its own'}, which cannot be run on log files; "
-                "compact the table with the engine that wrote it"
+                f"{path} of table {storage.uri} cannot be merged: {found.rule.refusal}; compact it with the engine that wrote it"
             )
         whole = block if piece_bytes is None else loaded_block(storage, block, path)
         if block.kind in DATA:

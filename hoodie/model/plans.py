@@ -265,6 +265,16 @@ class MergeRule:
     delete_marker: DeleteMarker | None = None
     merger: Merger | None = None
 
+    @property
+    def refusal(self) -> str | None:
+        """Why this release merges no logs by the rule."""
+        if self.mode is MergeMode.CUSTOM:
+            return f"it merges records by {self.merger.name if self.merger else 'a payload of its own'}, which cannot be run on logs"
+        nested = next((name for name in self.ordering_fields if "." in name), None)
+        if nested and self.mode is MergeMode.EVENT_TIME_ORDERING:
+            return f"ordering column {nested} is a part of a column, and this release orders rows by whole columns"
+        return None
+
 
 @dataclass(frozen=True)
 class FileOptions:

@@ -14,13 +14,12 @@ from hoodie.filegroup.changes import change_schema
 from hoodie.format.timestamp_labels import with_labels_of
 from hoodie.keygen.unstored import unstored_of
 from hoodie.metadata.listing import by_metadata
-from hoodie.model.enums import MOVES_ROWS, ChangeFormat, MergeMode, QueryType
+from hoodie.model.enums import MOVES_ROWS, ChangeFormat, QueryType
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.instant import InstantRange, InstantTime, VisibleInstants, parse_instant
 from hoodie.model.meta_fields import META_COLUMNS, with_meta_fields
 from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask, RowFilter, WholeSlice
 from hoodie.options.read import ReadOptions
-from hoodie.options.table import not_ordered
 from hoodie.read.changes import in_order, plan_changes
 from hoodie.read.prune import choice_of, prune, sought_by
 from hoodie.read.ranges import PulledRange, plan_range, refuse_cleaned
@@ -255,11 +254,7 @@ def _schema_at(snapshot: Snapshot, until: InstantTime | None) -> pa.Schema:
 
 def _require_merged(context: TableContext, plan: ReadPlan) -> None:
     """Raises UnsupportedTableError for logs that this release would merge wrong."""
-    config, reason = context.config, None
-    if config.merge_mode is MergeMode.CUSTOM and not config.merger:
-        reason = "it merges records with a custom payload, which this release cannot run"
-    elif config.merge_mode is MergeMode.EVENT_TIME_ORDERING:
-        reason = not_ordered(config.rule.ordering_fields)
+    reason = context.config.rule.refusal
     if reason and any(each.logs for task in plan.tasks for each in task.slices):
         raise UnsupportedTableError(
             f"table {context.storage.uri} has logs that cannot be merged: {reason}; read its base files alone (query type "

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import Protocol, TypeVar
 
+from hoodie.errors import UnsupportedTableError
 from hoodie.model.instant import Instant
 from hoodie.options.write import WriteOptions
 from hoodie.undo.recovery import PlanOwner
 from hoodie.view.context import TableContext
 
 R_co = TypeVar("R_co", covariant=True)
+
+
+def require_merged(context: TableContext) -> None:
+    """Raises UnsupportedTableError where this release merges no logs of the table: a plan would only stay."""
+    if context.rule.refusal and context.rule.merger is None:  # a merger of ours leaves no logs
+        raise UnsupportedTableError(
+            f"logs of table {context.storage.uri} cannot be merged: {context.rule.refusal}; compact it with the engine that wrote it"
+        )
 
 
 class Service(PlanOwner, Protocol[R_co]):

@@ -24,7 +24,7 @@ from hoodie.model.plans import CompactTask
 from hoodie.model.results import CommitResult
 from hoodie.options.compaction import CompactionOptions, Trigger
 from hoodie.options.write import WriteOptions
-from hoodie.services.base import Service
+from hoodie.services.base import Service, require_merged
 from hoodie.services.budget import SECONDS, part_bytes
 from hoodie.services.compaction_plan import plan_compaction
 from hoodie.services.log_slices import FoundSlices, planned_slice, share_memory, try_to_schedule
@@ -53,6 +53,7 @@ class CompactionService:
             raise OptionError(
                 f"table {context.config.name!r} is COPY_ON_WRITE: it has no logs, so there is nothing to compact"
             )
+        require_merged(context)
 
     def is_due(self, context: TableContext, options: WriteOptions) -> bool:
         """When a compaction is asked for after writes, and its trigger says so."""

@@ -26,7 +26,7 @@ from hoodie.model.payloads import CompactionPlan
 from hoodie.model.plans import LogCompactTask
 from hoodie.model.results import CommitResult
 from hoodie.options.write import WriteOptions
-from hoodie.services.base import Service
+from hoodie.services.base import Service, require_merged
 from hoodie.services.budget import SECONDS
 from hoodie.services.compaction_plan import candidate_of, operation_of
 from hoodie.services.log_slices import FoundSlices, share_memory, try_to_schedule
@@ -51,6 +51,7 @@ class LogCompactionService:
         name = context.config.name
         if context.config.table_type is not TableType.MERGE_ON_READ:
             raise OptionError(f"table {name!r} is COPY_ON_WRITE: it has no logs, so there are none to merge")
+        require_merged(context)
         if not can_be_copied(context.rule):
             raise OptionError(
                 f"the logs of table {name!r} are not merged among themselves: its rows are made of several records, field by field or "

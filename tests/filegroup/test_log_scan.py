@@ -174,9 +174,9 @@ def test_blocks_that_cannot_be_merged_are_unsupported():
     with pytest.raises(UnsupportedTableError, match="holds a HFILE_DATA block"):
         scan([encode_block(BlockKind.HFILE_DATA, header, b"x")])
     merged = MergeRule(MergeMode.CUSTOM, ("ts",))
-    with pytest.raises(UnsupportedTableError, match=r"\.log\.1_0-0-0 of table .* a class of its own"):
+    with pytest.raises(UnsupportedTableError, match=r"\.log\.1_0-0-0 of table .* a payload of its own"):
         scan([data(1, ("a", 1, "a1"))], rule=merged)
-    with pytest.raises(UnsupportedTableError, match="merged by sums"):
+    with pytest.raises(UnsupportedTableError, match="merges records by sums"):
         scan([data(1, ("a", 1, "a1"))], rule=replace(merged, merger=Merger("sums", None)))
 
 
