@@ -21,27 +21,25 @@ _KNOWN_UNTIL_US = 2_114_380_800_000_000
 """2037-01-01, the last year of which files of time zones say each change."""
 
 
-def local_zone() -> str:
-    """The time zone of this process, by the name that the IANA database has for it, as a Java process on this machine takes it.
-
-    Raises:
-        UnsupportedTableError: it has no name here.
-    """
+def local_zone() -> str | None:
+    """The time zone of this process, by the name that the IANA database has for it; None: it has none here."""
     named = os.environ.get("TZ", "").removeprefix(":")
-    if not named and _LOCAL_TIME.exists():
-        named = str(_LOCAL_TIME.resolve()).partition(_ZONES)[2] or "UTC"
-    named = named.partition(_ZONES)[2] or named or "UTC"
-    return named
+    if not named and not _LOCAL_TIME.exists():
+        return "UTC"
+    # A copy of a zone's file does not tell its name.
+    return (named or str(_LOCAL_TIME.resolve())).rpartition(_ZONES)[2].removeprefix(str(_LOCAL_TIME)) or None
 
 
-def in_zone(values: Any, zone: str) -> Any:
+def in_zone(values: Any, zone: str | None) -> Any:
     """Timestamps as a clock in the zone shows them; what has no zone is as it stands.
 
     Raises:
-        ValueError: Arrow does not know how clocks are changed then.
+        ValueError: the zone is not known, or Arrow does not know how clocks are changed then.
     """
     if values.type.tz is None:
         return values
+    if zone is None:
+        raise ValueError("the time zone of this process has no name here: say hoodie.python.index.expression.timezone")
     if zone not in _FIXED and not zone.startswith("Etc/"):
         latest = pc.max(values).cast(pa.timestamp("us", "UTC")).cast(pa.int64()).as_py()
         if latest is not None and latest >= _KNOWN_UNTIL_US:

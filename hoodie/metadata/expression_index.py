@@ -21,7 +21,8 @@ from hoodie.errors import UnsupportedTableError
 from hoodie.format.bloom import build_bloom
 from hoodie.metadata.bloom_filters import bloom_flags, bloom_record
 from hoodie.metadata.column_stats import stats_flags
-from hoodie.metadata.expression_values import ExpressionValues, expression_index, index_by
+from hoodie.metadata.expression_clock import require_same_clock
+from hoodie.metadata.expression_values import ExpressionValues, expression_index, filter_texts, index_by
 from hoodie.metadata.index_definitions import IndexDefinition, define, place_of_definitions
 from hoodie.metadata.keys import BLOOM_FILTERS, bloom_keys, expression_partition_key, file_ids, stats_keys
 from hoodie.metadata.merging import merged
@@ -59,6 +60,7 @@ class ExpressionPartition:
 
     def changed(self, scope: Scope, metadata: MetadataTable, change: Change) -> Iterable[Shard]:
         values = values_of(scope, self.name, self.definition, change)
+        require_same_clock(values, metadata, self.name)
         records: dict[str, bytes] = {}
         if values.index.kind == BLOOM_FILTERS:
             records.update(_filters(values, change.added))
@@ -202,15 +204,6 @@ def _filters(values: ExpressionValues, files: TableFiles) -> Records:
     made = scope.context.storage.each(lambda each: record(*each), fresh)
     known.update(((kind, *each), found) for each, found in zip(fresh, made, strict=True))
     yield from ((_bloom_key(path, name), known[kind, path, name, size]) for path, name, size in bases)
-
-
-def filter_texts(values: ExpressionValues, found: Any) -> Any:
-    """As Java writes them; nulls and empty texts are in no filter."""
-    kind = found.type
-    if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date32(kind)):
-        raise UnsupportedTableError(f"{values.index.expression} is of type {kind}, of which no filters are made")
-    texts = pc.unique(found.cast(pa.string()).drop_null())
-    return texts.filter(pc.not_equal(texts, ""))
 
 
 def _removed_filters(scope: Scope, change: Change) -> Records:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute
 
 from hoodie.errors import UnsupportedTableError
 from hoodie.filegroup.slice_reader import open_base_file
@@ -25,6 +26,7 @@ from hoodie.model.names import parse_base_file
 from hoodie.options.view import ViewOptions
 from hoodie.storage.base import Storage
 
+pc: Any = pyarrow.compute
 BLOOM_OPTIONS = ("filtertype", "numentries", "fpp", "maxentries")
 _TYPED = "V2"
 _nulls_of: Any = pa.nulls
@@ -171,3 +173,12 @@ class ExpressionValues:
             if column not in file.schema_arrow.names:
                 return pa.chunked_array([_nulls_of(footer.num_rows, kind)])
             return file.read([column]).column(column).cast(with_meta_fields(self.schema).field(column).type)
+
+
+def filter_texts(values: ExpressionValues, found: Any) -> Any:
+    """As Java writes them; nulls and empty texts are in no filter."""
+    kind = found.type
+    if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date32(kind)):
+        raise UnsupportedTableError(f"{values.index.expression} is of type {kind}, of which no filters are made")
+    texts = pc.unique(found.cast(pa.string()).drop_null())
+    return texts.filter(pc.not_equal(texts, ""))

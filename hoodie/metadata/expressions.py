@@ -19,6 +19,9 @@ from hoodie.metadata.expression_dates import formatted, in_zone
 
 pc: Any = pyarrow.compute
 IDENTITY = "identity"
+_FROM_SECONDS, _SECONDS = "from_unixtime", "unix_timestamp"
+_OF_MOMENTS = (IDENTITY, _SECONDS)
+"""Functions of timestamps that need no clock."""
 _DATE, _INT, _LONG, _TEXT = pa.date32(), pa.int32(), pa.int64(), pa.string()
 _DEFAULT_FORMAT = "yyyy-MM-dd HH:mm:ss"
 _DAY = r"\A[0-9]{4}-[0-9]{2}-[0-9]{2}\z"
@@ -35,8 +38,8 @@ class Expression:
     function: str
     column: str
     options: Mapping[str, str]
-    zone: str
-    """Of timestamps, as the IANA database names it."""
+    zone: str | None
+    """Of timestamps, as the IANA database names it; None: it has no name here."""
 
     def __str__(self) -> str:
         return (
@@ -66,6 +69,11 @@ class Expression:
         """The type of its values for a column of this type; raises as `of`."""
         found: pa.DataType = self.of(pa.array([], kind)).type
         return found
+
+    def goes_by_clock(self, kind: pa.DataType) -> bool:
+        """Whether the values for a column of this type depend on the time zone."""
+        is_moment = pa.types.is_timestamp(kind) and kind.tz is not None
+        return self.function == _FROM_SECONDS or (is_moment and self.function not in _OF_MOMENTS)
 
     def number(self, option: str) -> int:
         return int(self.options[option])
@@ -214,8 +222,8 @@ _FUNCTIONS: Mapping[str, tuple[Callable[[Expression, Any], Any], frozenset[str]]
     **{name: (partial(_part_of_day, of), frozenset()) for name, of in _OF_DAYS.items()},
     "hour": (_hour, frozenset()),
     "date_format": (_date_format, frozenset({"format"})),
-    "from_unixtime": (_from_unixtime, frozenset({"format"})),
-    "unix_timestamp": (_unix_timestamp, frozenset()),
+    _FROM_SECONDS: (_from_unixtime, frozenset({"format"})),
+    _SECONDS: (_unix_timestamp, frozenset()),
     "to_date": (_to_date, frozenset({"format"})),
     "date_add": (partial(_moved, 1), frozenset({"days"})),
     "date_sub": (partial(_moved, -1), frozenset({"days"})),

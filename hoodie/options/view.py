@@ -157,8 +157,8 @@ class ExpressionIndexOptions:
     kind: str = option("hoodie.expression.index.type", one_of(("COLUMN_STATS", "BLOOM_FILTERS")), "COLUMN_STATS")
     """Of that: bounds or bloom filters."""
     zone: str | None = option("hoodie.python.index.expression.timezone", text("a time zone"), None)
-    """By whose clock the functions of days and hours read a timestamp; unset: that of the process. Apache Hudi takes that of Spark's
-    session: all writers of a table, and the sessions that ask by such an index, need the same."""
+    """By whose clock the functions of days and hours read a timestamp; unset: that of Spark's session, or of the process. All
+    writers of a table, and the sessions that ask by such an index, need the same."""
 
 
 @dataclass(frozen=True)

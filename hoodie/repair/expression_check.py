@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hoodie.hfile.arrays import BINARY
-from hoodie.metadata.expression_index import ExpressionPartition, filter_texts, stats_key, values_of
-from hoodie.metadata.expression_values import ExpressionValues
+from hoodie.metadata.expression_index import ExpressionPartition, stats_key, values_of
+from hoodie.metadata.expression_values import ExpressionValues, filter_texts
 from hoodie.metadata.keys import BLOOM_FILTERS, FILES, expression_partition_key
 from hoodie.metadata.partition import Scope, Shard
 from hoodie.metadata.payload import decode_stats

@@ -215,7 +215,9 @@ class TableContext:
 
     def on_storage(self) -> TableContext:
         """The same table with views that ask the storage: for who judges what stands there, or relies on it."""
-        options = VIEW if self.view_options.metadata is None else ViewOptions(metadata=self.view_options.metadata)
+        mine = self.view_options
+        clock = replace(VIEW.expression_index, zone=mine.expression_index.zone)
+        options = ViewOptions(metadata=mine.metadata, expression_index=clock)
         return replace(self, view_options=options, synced=None, remote=None, catalogue=None, lists_folders=True)
 
     def listing_under(self, timeline: Timeline) -> Listing:

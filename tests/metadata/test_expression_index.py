@@ -215,6 +215,48 @@ def test_queries_leave_a_damaged_one_alone(tmp_path, caplog):
     assert "bounds of an expression" in caplog.text
 
 
+@pytest.mark.parametrize("kind", ["COLUMN_STATS", "BLOOM_FILTERS"])
+def test_a_writer_whose_clock_is_another_one_ends_it(tmp_path, kind, caplog):
+    """Else queries would leave out rows of one of the two. A function without a clock does not mind."""
+    there = made(tmp_path / "t", "at", "expr=date_format,format=HH", kind)
+    there.upsert(rows([1], 3))
+    assert MADE in hoodie.open_table(tmp_path / "t").config.metadata_partitions
+    zone = {"hoodie.python.index.expression.timezone": "Asia/Tokyo"}
+    hoodie.open_table(tmp_path / "t", options=zone).upsert(rows([1], 4))
+    assert MADE not in hoodie.open_table(tmp_path / "t").config.metadata_partitions
+    assert "by the clock of Asia/Tokyo" in caplog.text
+    made(tmp_path / "length", "name", "expr=length")
+    hoodie.open_table(tmp_path / "length", options=zone).upsert(rows([1], 4))
+    assert hoodie.open_table(tmp_path / "length").index(MADE).check()
+
+
+def test_services_checks_and_what_undoes_go_by_the_clock_that_is_said(tmp_path):
+    """And not by that of the process."""
+    zone = {"hoodie.python.index.expression.timezone": "Asia/Tokyo"}
+    made(tmp_path, "name", "expr=length")
+    table = hoodie.open_table(tmp_path, options=zone)
+    assert table.build_index("expr_index_hours", asked("at", "expr=date_format,format=HH", "COLUMN_STATS"))
+    saved = table.savepoint()
+    table.upsert(rows(range(5), 3))
+    table.compact()
+    table.upsert(rows(range(4), 4))
+    table.rollback(table.timeline.commits[-1].time)
+    found = hoodie.open_table(tmp_path, options=zone).index("expr_index_hours").check()
+    assert found, found
+    table.restore(saved)
+    assert hoodie.open_table(tmp_path, options=zone).index("expr_index_hours").check()
+
+
+def test_a_time_zone_without_a_name_is_asked_for(tmp_path, monkeypatch):
+    """As where /etc/localtime is a copy of its file."""
+    monkeypatch.setattr("hoodie.metadata.expression_values.local_zone", lambda: None)
+    table = made(tmp_path, "name", "expr=length")
+    hoodie.open_table(tmp_path).upsert(rows([1], 3))
+    assert table.drop_index(MADE)
+    with pytest.raises(hoodie.UnsupportedTableError, match=r"say hoodie\.python\.index\.expression\.timezone"):
+        hoodie.open_table(tmp_path).build_index(MADE, asked("at", "expr=hour", "COLUMN_STATS"))
+
+
 @pytest.mark.parametrize(
     ("column", "pairs", "message"),
     [

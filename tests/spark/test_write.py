@@ -346,3 +346,22 @@ def test_a_batch_of_other_types_or_with_less_columns(door, tmp_path):
         save(floats.drop("qty"), path)
     save(floats.drop("qty"), path, hoodie_write_set_null_for_missing_columns="true")
     assert stored(path) == {"k": ("a", None, 2)}
+
+
+def test_an_expression_index_goes_by_the_clock_of_the_session(door, tmp_path):
+    """Whatever that of the process is; by another one the index would be dropped."""
+    path, zone = str(tmp_path / "t"), "Asia/Tokyo"
+    save(door.createDataFrame([("k", "a", 1, 1)], DDL), path, hoodie_write_table_version="9")
+    hours = {
+        "hoodie.metadata.index.expression.column": "ts",
+        "hoodie.metadata.index.expression.options": "expr=from_unixtime,format=HH",
+        "hoodie.python.index.expression.timezone": zone,
+    }
+    assert hoodie.open_table(path, options=hours).build_index("expr_index_by_hour", hours)
+    before = door.conf.get("spark.sql.session.timeZone")
+    door.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        save(door.createDataFrame([("k", "a", 2, 7200)], DDL), path)
+    finally:
+        door.conf.set("spark.sql.session.timeZone", before)
+    assert hoodie.open_table(path, options=hours).index("expr_index_by_hour").check()
