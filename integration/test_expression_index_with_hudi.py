@@ -66,6 +66,7 @@ class ExpressionTurns(Turns):
         found = table.index(NAME).check()
         assert found, (step, found)
         self.hudi.sql(f"REFRESH TABLE {self.name}")
+        assert self.hudi.sql(f"CALL validate_metadata_table_files(table => '{self.name}')").rows == [], step
         rows = rows_of(hoodie.open_table(self.path, options={"hoodie.metadata.enable": "false"}).scan().to_arrow())
         for value, fits in ASKED[self.kind].items():
             theirs = self.hudi.sql(f"SELECT id FROM {self.name} WHERE {self.expression} = '{value}'").rows
