@@ -238,6 +238,37 @@ def changed(rows, count):
     return part.set_column(ts, part.schema.field(ts), newer)
 
 
+def after_each_action(table, rows):
+    """Every action on a merge-on-read table with partition "b", one after the other; the caller looks at the table in between."""
+    yield
+    table.upsert(changed(rows, 5))
+    yield
+    table.delete(rows.slice(0, 2))
+    yield
+    table.compact()
+    yield
+    table.upsert(changed(rows, 4))
+    table.rollback(table.timeline.commits[-1].time)
+    yield
+    saved = table.savepoint()
+    table.upsert(changed(rows, 3))
+    table.upsert(changed(rows, 3))
+    assert table.compact_logs(blocks=1)
+    yield
+    table.cluster(sort_by="ts")
+    yield
+    table.insert_overwrite(changed(rows, 1))
+    yield
+    table.delete_partitions(["b"])
+    yield
+    table.restore(saved)
+    yield
+    table.drop_savepoint(saved)
+    table.upsert(changed(rows, 3))
+    table.clean(retain_commits=1)
+    yield
+
+
 def loaded(name):
     """A golden table in memory."""
     root, storage = FOLDER / name / "table", MemoryStorage(clock=FakeClock(1_796_000_000.0))

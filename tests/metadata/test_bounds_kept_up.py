@@ -9,7 +9,7 @@ from hoodie.format.properties import parse_properties
 from hoodie.model.names import METADATA_TABLE, PROPERTIES
 from hoodie.storage.cache import Cache
 from tests.memory_tables import opened
-from tests.metadata_tables import changed, check_bounds, check_storage, loaded
+from tests.metadata_tables import after_each_action, changed, check_bounds, check_storage, loaded
 
 OFTEN = {"hoodie.clean.automatic": "true", "hoodie.clean.commits.retained": "2"}
 BY_DEFAULT = "column_stats,files,partition_stats"
@@ -29,33 +29,8 @@ def check(storage):
 
 def test_each_action_keeps_them():
     storage, table, rows = table_of()
-    check(storage)
-    table.upsert(changed(rows, 5))
-    check(storage)
-    table.delete(rows.slice(0, 2))
-    check(storage)
-    table.compact()
-    check(storage)
-    table.upsert(changed(rows, 4))
-    table.rollback(table.timeline.commits[-1].time)
-    check(storage)
-    saved = table.savepoint()
-    table.upsert(changed(rows, 3))
-    table.upsert(changed(rows, 3))
-    assert table.compact_logs(blocks=1)
-    check(storage)
-    table.cluster(sort_by="ts")
-    check(storage)
-    table.insert_overwrite(changed(rows, 1))
-    check(storage)
-    table.delete_partitions(["b"])
-    check(storage)
-    table.restore(saved)
-    check(storage)
-    table.drop_savepoint(saved)
-    table.upsert(changed(rows, 3))
-    table.clean(retain_commits=1)
-    check(storage)
+    for _ in after_each_action(table, rows):
+        check(storage)
 
 
 def test_they_are_compacted():

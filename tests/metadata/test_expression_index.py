@@ -12,7 +12,7 @@ from hoodie.model.names import METADATA_TABLE, PROPERTIES
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from tests.memory_tables import opened
-from tests.metadata_tables import changed, check_storage, loaded
+from tests.metadata_tables import after_each_action, changed, check_storage, loaded
 from tests.rows import rows_of
 
 NAME = "expr_index_by_time"
@@ -41,33 +41,8 @@ def check(storage, options=None):
 
 def test_each_action_keeps_it():
     storage, table, rows = table_of()
-    check(storage)
-    table.upsert(changed(rows, 5))
-    check(storage)
-    table.delete(rows.slice(0, 2))
-    check(storage)
-    table.compact()
-    check(storage)
-    table.upsert(changed(rows, 4))
-    table.rollback(table.timeline.commits[-1].time)
-    check(storage)
-    saved = table.savepoint()
-    table.upsert(changed(rows, 3))
-    table.upsert(changed(rows, 3))
-    assert table.compact_logs(blocks=1)
-    check(storage)
-    table.cluster(sort_by="ts")
-    check(storage)
-    table.insert_overwrite(changed(rows, 1))
-    check(storage)
-    table.delete_partitions(["b"])
-    check(storage)
-    table.restore(saved)
-    check(storage)
-    table.drop_savepoint(saved)
-    table.upsert(changed(rows, 3))
-    table.clean(retain_commits=1)
-    check(storage)
+    for _ in after_each_action(table, rows):
+        check(storage)
 
 
 def test_a_writer_that_dies_at_any_call_leaves_it_right():
