@@ -140,7 +140,7 @@ class KafkaSource:
         open_ones = {each for each, offset in begin.items() if offset < ends[each]}
         if not open_ones:
             return _Taken((), begin, 0)
-        self._consumer.assign([_place(each, begin[each]) for each in open_ones])
+        self._consumer.assign([_place(each, begin[each]) for each in sorted(open_ones)])
         silent_since_s = time.monotonic()
         while open_ones and len(messages) < most and size < most_bytes:
             found = self._consumer.consume(min(_AT_ONCE, most - len(messages)), _POLL_S)
