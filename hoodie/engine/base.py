@@ -32,6 +32,11 @@ class Engine(Protocol):
         """Whether tasks see the memory of the calling process: nothing need be staged for them then."""
         ...
 
+    @property
+    def zone(self) -> str | None:
+        """The time zone of its session; None: that of this process."""
+        ...
+
     def within(self, memory_bytes: int) -> Engine:
         """This engine, with no more tasks at once than fit into so much of the calling process's memory; at least one."""
         ...

@@ -37,6 +37,7 @@ class LocalEngine:
 
     name = "embedded"
     shares_memory = True
+    zone: str | None = None
 
     def __init__(
         self,

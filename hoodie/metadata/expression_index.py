@@ -108,7 +108,7 @@ class ExpressionPartition:
 
     def merged(self, scope: Scope, metadata: MetadataTable, number: int) -> Shard:
         context = scope.context
-        index = expression_index(context.storage, scope.properties, context.view_options, self.name)
+        index = expression_index(context, scope.properties, self.name)
         flags = bloom_flags if index.kind == BLOOM_FILTERS else stats_flags
         return merged(metadata.layers_of(self.name, number), scope.schema, number, flags)
 
@@ -117,9 +117,9 @@ def values_of(
     scope: Scope, name: str, definition: IndexDefinition | None = None, change: Change | None = None
 ) -> ExpressionValues:
     """Of an index; `definition`: of one that is made. Raises as `ExpressionValues.column`."""
-    context, options = scope.context, scope.context.view_options
-    there = partial(expression_index, context.storage, scope.properties, options, name)
-    index = there() if definition is None else index_by(definition, options)
+    context = scope.context
+    there = partial(expression_index, context, scope.properties, name)
+    index = there() if definition is None else index_by(definition, context)
     before = table_schema(context.active, context.active.load(), scope.properties)
     stated = None if change is None or change.commit is None else stated_schema(change.instant, change.commit)
     schema = before if stated is None else stated

@@ -23,8 +23,8 @@ from hoodie.model.files import BaseFile
 from hoodie.model.instant import BOOTSTRAP_INSTANTS
 from hoodie.model.meta_fields import with_meta_fields
 from hoodie.model.names import parse_base_file
-from hoodie.options.view import ViewOptions
 from hoodie.storage.base import Storage
+from hoodie.view.context import TableContext
 
 pc: Any = pyarrow.compute
 BLOOM_OPTIONS = ("filtertype", "numentries", "fpp", "maxentries")
@@ -45,18 +45,16 @@ class ExpressionIndex:
     """What the definition says of bloom filters."""
 
 
-def expression_index(
-    storage: Storage, properties: Mapping[str, str], options: ViewOptions, name: str
-) -> ExpressionIndex:
+def expression_index(context: TableContext, properties: Mapping[str, str], name: str) -> ExpressionIndex:
     """That of a partition.
 
     Raises:
         CorruptFileError, UnsupportedTableError: it has no definition, or one that is not known.
     """
-    found = read_definition(storage, properties, name)
+    found = read_definition(context.storage, properties, name)
     if found is None:
         raise UnsupportedTableError(f"there is no definition of index {name!r}")
-    return index_by(found, options)
+    return index_by(found, context)
 
 
 def partition_of_bounds(
@@ -76,12 +74,12 @@ def partition_of_bounds(
     return None
 
 
-def index_by(found: IndexDefinition, options: ViewOptions) -> ExpressionIndex:
+def index_by(found: IndexDefinition, context: TableContext) -> ExpressionIndex:
     """The same of a definition."""
     kind = found.kind.lower()
     if kind not in (COLUMN_STATS, BLOOM_FILTERS) or len(found.columns) != 1:
         raise UnsupportedTableError(f"index {found.name!r} is of kind {found.kind!r} and columns {found.columns}")
-    zone = options.expression_index.zone or local_zone()
+    zone = context.view_options.expression_index.zone or context.engine.zone or local_zone()
     plain = {key: text for key, text in found.options.items() if key not in ("expr", *BLOOM_OPTIONS)}
     bloom = {key: text for key, text in found.options.items() if key in BLOOM_OPTIONS}
     expression = Expression(found.function, found.columns[0], plain, zone)

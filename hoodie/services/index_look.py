@@ -88,7 +88,7 @@ def _of_partition(
         logs=sum(_later_logs(len(each.logs)) for each in pieces),
     )
     if name.startswith(EXPRESSION_INDEX):
-        index = expression_index(context.storage, config.raw, context.view_options, name)
+        index = expression_index(context, config.raw, name)
         expression = index.expression
         return replace(info, columns=(expression.column,), kind=index.kind, expression=str(expression))
     if name.startswith(SECONDARY_INDEX):

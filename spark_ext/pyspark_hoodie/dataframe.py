@@ -36,7 +36,6 @@ from hoodie.options.parse import parse_read_options, parse_write_options
 from hoodie.options.read import ReadOptions
 from hoodie.options.table import TableConfig
 from hoodie.options.values import OverwriteMode, SortMode
-from hoodie.options.view import VIEW, ViewOptions
 from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.plan import plan_read
 from hoodie.storage.base import Storage
@@ -52,7 +51,7 @@ from hoodie.write.operation_rules import OperationRules
 from hoodie.write.prepare import require_columns
 from hoodie.write.schema import storable
 from pyspark_hoodie import bootstrap
-from pyspark_hoodie.engine import SparkEngine
+from pyspark_hoodie.engine import SparkEngine, zone_name
 from pyspark_hoodie.native import plan_frame
 from pyspark_hoodie.reach import reached
 from pyspark_hoodie.schema import given_schema, spark_schema
@@ -61,7 +60,6 @@ from pyspark_hoodie.where import quoted
 
 log = logging.getLogger("hoodie")
 
-_SESSION_ZONE = "spark.sql.session.timeZone"
 _FIXED_ZONE = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2}))?", re.ASCII)
 APPEND, OVERWRITE, IGNORE, ERROR_IF_EXISTS = "append", "overwrite", "ignore", "errorifexists"
 _MODES = {
@@ -126,7 +124,7 @@ def write_records(
     found_on: Timeline | None = None,
 ) -> CommitResult:
     """Write to an open table, and remember the result for `last_result`. `found_on`: as the core's `write_found` gives it."""
-    write = _by_this_clock(table, _by_this_spark(request.write, df.sparkSession), df.sparkSession)
+    write = _by_this_spark(request.write, df.sparkSession)
     if deletes_by_keys_alone(table.config, write.operation, write, schema.names):
         of_found = replace(request, write=request.write.of_found_rows())
         return write_found(table, partial(_with_keys, table, df, schema, write), of_found)
@@ -215,21 +213,6 @@ def _by_this_spark(write: WriteOptions, spark: SparkSession) -> WriteOptions:
     return replace(write, hive_sync=replace(write.hive_sync, spark_version=spark.version))
 
 
-def _by_this_clock(table: HoodieTable, write: WriteOptions, spark: SparkSession) -> WriteOptions:
-    """Expression indexes go by the clock of the session, as Apache Hudi's do."""
-    zone = spark.conf.get(_SESSION_ZONE, "UTC")
-
-    def by_clock(view: ViewOptions) -> ViewOptions:
-        index = view.expression_index
-        return replace(view, expression_index=replace(index, zone=index.zone or zone))
-
-    context = table.writer.context
-    table.writer.context = replace(context, view_options=by_clock(context.view_options))
-    return (
-        write if write.view == VIEW else replace(write, view=by_clock(write.view))
-    )  # else it leaves the table's as they are
-
-
 def needs_no_rows(write: WriteOptions) -> bool:
     """Whether the options say all of the write: partitions to delete. The DataFrame is not looked at then, as in Apache Hudi."""
     return write.operation is WriteOperation.DELETE_PARTITION and write.partitions_to_delete is not None
@@ -301,7 +284,7 @@ def session_overwrite_mode(spark: SparkSession) -> OverwriteMode:
 
 def session_zone(spark: SparkSession) -> tzinfo | None:
     """The session's time zone: a region, or an offset as `+08:00`, `GMT+8`, `Z`. None: not known to Python."""
-    name = spark.conf.get(_SESSION_ZONE, "UTC") or "UTC"
+    name = zone_name(spark)
     fixed = _FIXED_ZONE.fullmatch(name)
     if fixed:
         sign, hours, minutes = fixed.groups()

@@ -51,6 +51,11 @@ _FIELDS: list[pa.Field] = [
 _RESULT_ARROW = pa.schema(_FIELDS)
 
 
+def zone_name(spark: SparkSession) -> str:
+    """The session's time zone; where it sets none, that of its JVM: which `conf.get` with a default would not give."""
+    return spark.conf.get("spark.sql.session.timeZone") or "UTC"
+
+
 class SparkEngine:
     """Runs tasks on the executors of a session; `Records` is a DataFrame."""
 
@@ -63,6 +68,10 @@ class SparkEngine:
         self._storage = storage
         self.jobs = 0
         """Actions that were run on the session so far: one Spark job each, but for those of the input's own plan."""
+
+    @property
+    def zone(self) -> str:
+        return zone_name(self._spark)
 
     def within(self, memory_bytes: int) -> SparkEngine:
         return self  # tasks run in memory of the executors

@@ -55,6 +55,7 @@ class DriverEngine(LocalEngine):
     def __init__(self, engine: SparkEngine) -> None:
         super().__init__()
         self._engine = engine
+        self.zone = engine.zone
 
     def stage(self, records: DataFrame, fn: StageBatches[Any], *, label: str) -> list[Any]:
         """As the seam says.

@@ -10,6 +10,7 @@ import hoodie
 import pyspark_hoodie
 from hoodie.errors import OptionError
 from pyspark_hoodie.dataframe import session_zone
+from pyspark_hoodie.engine import SparkEngine
 from tests.spark.conftest import SPARK, options_of
 
 pytestmark = pytest.mark.spark
@@ -123,6 +124,17 @@ def test_a_stream_with_an_option_that_means_nothing_here(door, sink_door, path, 
     query = query.option("checkpointLocation", str(tmp_path / "cp2")).trigger(availableNow=True)
     query.start(str(tmp_path / "copy")).awaitTermination(60)
     assert rows_of(tmp_path / "copy") == rows_of(path)
+
+
+def test_a_session_that_sets_no_time_zone_has_that_of_its_jvm(spark, settings):
+    zones = spark._jvm.java.util.TimeZone
+    before = zones.getDefault()
+    spark.conf.unset(ZONE)
+    try:
+        zones.setDefault(zones.getTimeZone("Asia/Tokyo"))
+        assert str(session_zone(spark)) == SparkEngine(spark).zone == "Asia/Tokyo"
+    finally:
+        zones.setDefault(before)
 
 
 def test_a_time_to_read_as_of_is_of_the_session(door, path, settings):

@@ -349,19 +349,21 @@ def test_a_batch_of_other_types_or_with_less_columns(door, tmp_path):
 
 
 def test_an_expression_index_goes_by_the_clock_of_the_session(door, tmp_path):
-    """Whatever that of the process is; by another one the index would be dropped."""
-    path, zone = str(tmp_path / "t"), "Asia/Tokyo"
+    """Whatever that of the process is; by another one it would be dropped. Without `enable` an option has to say it."""
+    path, zone, name = str(tmp_path / "t"), "Asia/Tokyo", "hoodie.python.index.expression.timezone"
     save(door.createDataFrame([("k", "a", 1, 1)], DDL), path, hoodie_write_table_version="9")
-    hours = {
-        "hoodie.metadata.index.expression.column": "ts",
-        "hoodie.metadata.index.expression.options": "expr=from_unixtime,format=HH",
-        "hoodie.python.index.expression.timezone": zone,
-    }
-    assert hoodie.open_table(path, options=hours).build_index("expr_index_by_hour", hours)
     before = door.conf.get("spark.sql.session.timeZone")
     door.conf.set("spark.sql.session.timeZone", zone)
     try:
-        save(door.createDataFrame([("k", "a", 2, 7200)], DDL), path)
+        if isinstance(door.read, pyspark_hoodie.hook.Remembers):
+            made, said = "USING column_stats (ts) OPTIONS (expr = 'from_unixtime', format = 'HH')", {}
+            door.sql(f"CREATE INDEX by_hour ON hoodie.`{path}` {made}")
+        else:
+            said = {name: zone, "hoodie.metadata.index.expression.column": "ts"}
+            said["hoodie.metadata.index.expression.options"] = "expr=from_unixtime,format=HH"
+            hoodie.open_table(path, options=said).build_index("expr_index_by_hour", said)
+        save(door.createDataFrame([("k", "a", 2, 7200)], DDL), path, **{name.replace(".", "_"): zone} if said else {})
     finally:
         door.conf.set("spark.sql.session.timeZone", before)
-    assert hoodie.open_table(path, options=hours).index("expr_index_by_hour").check()
+    assert hoodie.open_table(path, options={name: zone}).index("expr_index_by_hour").check()
+    assert not hoodie.open_table(path, options={name: "America/New_York"}).index("expr_index_by_hour").check()
