@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import SchemaError, UnsupportedTableError
+from hoodie.errors import SchemaError
 from hoodie.format.timestamp_labels import is_mislabelled
 from hoodie.format.variant_json import variant_json
 from hoodie.format.variant_values import variants_of_values
-from hoodie.format.variants import METADATA, TYPED_VALUE, VALUE, is_raw, is_variant, variants_of
+from hoodie.format.variant_shredding import variants_of
+from hoodie.format.variants import METADATA, VALUE, is_raw, is_variant
 from hoodie.format.vectors import is_vector, vectors_from, width_of_vector
 from hoodie.keygen.text import text_of
 from hoodie.model.arrow_bytes import array_pieces
@@ -123,13 +124,7 @@ def _variants(column: Array) -> Array:
     if pa.types.is_dictionary(column.type):
         column = decoded(column)
     if is_raw(column.type):
-        names = [column.type.field(i).name for i in range(column.type.num_fields)]
-        if TYPED_VALUE in names:
-            raise UnsupportedTableError(
-                "a VARIANT is shredded, which this release does not read; write the table with "
-                "hoodie.parquet.variant.write.shredding.enabled=false, and cluster it with Apache Hudi"
-            )
-        return variants_of(names, column.flatten(), null_mask(column))
+        return variants_of([field.name for field in column.type], column.flatten(), null_mask(column))
     try:
         return variants_of_values(column.to_pylist())
     except ValueError as exc:

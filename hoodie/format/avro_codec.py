@@ -45,7 +45,8 @@ from hoodie.format.avro_wire import (
     spread,
     windows,
 )
-from hoodie.format.variants import VARIANT_NAME, variants_of
+from hoodie.format.variant_shredding import variants_of
+from hoodie.format.variants import VARIANT_NAME
 from hoodie.format.vectors import vectors_from
 
 __all__ = ["decode_field", "decode_records", "encode_records", "positions_behind"]

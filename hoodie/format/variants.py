@@ -7,7 +7,7 @@ Who reads a table sees JSON (`shown_schema`). (Hudi: HoodieSchema.Variant)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -37,11 +37,13 @@ def is_record_of_variant(avro: Mapping[str, Any]) -> bool:
 
 def is_raw(kind: Any) -> bool:
     """Whether values of the type are variants in their encoding, as files and Spark have them."""
-    if not pa.types.is_struct(kind) or kind.num_fields not in (2, 3):
+    if not pa.types.is_struct(kind):
         return False
-    kinds = {kind.field(i).name: kind.field(i).type for i in range(kind.num_fields)}
-    parts = {name: kinds.pop(name) for name in _PARTS & kinds.keys()}
-    return len(parts) == 2 and all(each in _BYTES for each in parts.values()) and kinds.keys() <= {TYPED_VALUE}
+    kinds = {field.name: field.type for field in kind}
+    shredded = kinds.pop(TYPED_VALUE, None) is not None
+    return {METADATA} <= kinds.keys() and all(each in _BYTES for each in kinds.values()) and (
+        kinds.keys() == _PARTS or (shredded and kinds.keys() == {METADATA})
+    )
 
 
 def _is_one(kind: pa.DataType) -> bool:
@@ -95,10 +97,3 @@ def avro_of_variant(name: str, namespace: str) -> dict[str, Any]:
         ],
         "logicalType": VARIANT_NAME,
     }
-
-
-def variants_of(names: Sequence[str], parts: Sequence[Any], mask: Any = None) -> Any:
-    """Arrays of the two byte strings, in whatever order, as variants."""
-    by_name = dict(zip(names, parts, strict=True))
-    columns = [by_name[each].cast(pa.large_binary()) for each in (METADATA, VALUE)]
-    return pa.StructArray.from_arrays(columns, fields=list(VARIANT), mask=mask)

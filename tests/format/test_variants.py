@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hoodie.errors import CorruptFileError, UnsupportedTableError
+from hoodie.errors import CorruptFileError
 from hoodie.filegroup.conform import as_type
 from hoodie.format.variant_json import variant_json
 from hoodie.format.variant_values import encoded, variants_of_values
@@ -146,17 +146,12 @@ def test_values_that_share_their_bytes_do_not_multiply():
         json_of(("010000", value.hex()))
 
 
-def test_shredded_variants_are_refused():
-    shredded = pa.struct([*RAW, pa.field("typed_value", pa.int64())])
-    column = pa.array([{"metadata": b"\1\0\0", "value": None, "typed_value": 3}], shredded)
-    with pytest.raises(UnsupportedTableError, match="a VARIANT is shredded"):
-        as_type(column, VARIANT)
-
-
 def test_types():
     assert is_raw(RAW)
     assert not is_raw(pa.struct([("metadata", pa.binary()), ("value", pa.string())]))
     assert not is_raw(pa.struct([("metadata", pa.binary()), ("value", pa.binary()), ("more", pa.int32())]))
+    assert not is_raw(pa.struct([("metadata", pa.binary())]))
+    assert is_raw(pa.struct([("typed_value", pa.int32()), ("metadata", pa.binary())]))
     nested = pa.map_(pa.string(), pa.list_(pa.struct([("a", VARIANT), ("b", pa.int32())])))
     assert replaced(nested, pa.json_()) == pa.map_(
         pa.string(), pa.list_(pa.struct([("a", pa.json_()), ("b", pa.int32())]))
