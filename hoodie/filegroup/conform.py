@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from hoodie.errors import SchemaError
 from hoodie.format.timestamp_labels import is_mislabelled
 from hoodie.format.variant_json import variant_json
-from hoodie.format.variant_values import variants_of_values
 from hoodie.format.variant_shredding import variants_of
+from hoodie.format.variant_values import variants_of_values
 from hoodie.format.variants import METADATA, VALUE, is_raw, is_variant
 from hoodie.format.vectors import is_vector, vectors_from, width_of_vector
 from hoodie.keygen.text import text_of

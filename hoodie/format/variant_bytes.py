@@ -32,6 +32,7 @@ MOMENTS = {
     19: ("<i8", pa.timestamp("ns")),
 }
 BINARY, TEXT, UUID = 15, 16, 20
+_SHORT_OFFSETS = pa.binary()
 _MAX_NAME_BYTES = 1 << 30
 """Of one level: what names of fields take written out."""
 
@@ -154,7 +155,7 @@ def numbers(data: npt.NDArray[np.uint8], at: Ints, widths: Ints, ends: Ints) -> 
     return four & ((1 << (8 * widths)) - 1)
 
 
-def gathered(data: npt.NDArray[np.uint8], starts: Ints, lengths: Ints, kind: Any = pa.binary()) -> Array:
+def gathered(data: npt.NDArray[np.uint8], starts: Ints, lengths: Ints, kind: Any = _SHORT_OFFSETS) -> Array:
     """The byte strings, wherever they stand."""
     offsets = offsets_of(lengths)
     index = np.repeat(starts - offsets[:-1], lengths) + np.arange(offsets[-1])

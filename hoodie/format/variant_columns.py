@@ -13,7 +13,7 @@ _INTEGERS = ((3, 1), (4, 2), (5, 4), (6, 8))
 """Type and bytes."""
 _DECIMALS = ((8, 4, 9), (9, 8, 18), (10, 16, 38))
 """Type, bytes and digits."""
-_DATE, _TIME, _FLOAT, _DOUBLE = 11, 17, 14, 7
+_TRUE, _FALSE, _DATE, _TIME, _FLOAT, _DOUBLE = 1, 2, 11, 17, 14, 7
 _MOMENTS = {("us", True): 12, ("us", False): 13, ("ns", True): 18, ("ns", False): 19}
 _SHORT_TEXT = 64
 
@@ -30,7 +30,8 @@ def encoded_column(column: Column) -> Column:
     if types.is_dictionary(kind):
         return encoded_column(column.dictionary_decode())
     if types.is_boolean(kind):
-        return ragged(np.where(column.to_numpy(zero_copy_only=False), 0x04, 0x08).astype(np.uint8)[:, None], _all(column, 1))
+        heads = np.where(column.to_numpy(zero_copy_only=False), _TRUE << 2, _FALSE << 2).astype(np.uint8)
+        return ragged(heads[:, None], np.ones(len(heads), np.int64))
     if types.is_signed_integer(kind):
         return _integers(column)
     if types.is_decimal(kind):
@@ -45,9 +46,10 @@ def encoded_column(column: Column) -> Column:
         column = column.cast(pa.timestamp("us", kind.tz))
     number = _number(column.type)
     if number is None:
-        raise UnsupportedTableError(f"a VARIANT is shredded into {kind}, which no variant has; write the table without shredding")
-    width = column.type.byte_width
-    return _fixed(number, values_of(column, "u1", width))
+        raise UnsupportedTableError(
+            f"a VARIANT is shredded into {kind}, which no variant has; write the table without shredding"
+        )
+    return _fixed(number, values_of(column, "u1", column.type.byte_width))
 
 
 def _number(kind: pa.DataType) -> int | None:
@@ -64,26 +66,16 @@ def _number(kind: pa.DataType) -> int | None:
     return fixed.get(kind)
 
 
-def _all(column: Column, width: int) -> Ints:
-    return np.full(len(column), width)
-
-
 def _fixed(number: int, data: Bytes) -> Column:
-    whole = np.empty((len(data), 1 + data.shape[1]), np.uint8)
-    whole[:, 0] = number << 2
-    whole[:, 1:] = data
+    whole = _headed(np.full(len(data), number), data)
     return ragged(whole, np.full(len(data), whole.shape[1]))
 
 
 def _integers(column: Column) -> Column:
     values = column.to_numpy().astype("<i8")
-    kinds = sum((_beyond(values, 1 << bits)).astype(np.int64) for bits in (7, 15, 31)) + np.zeros(len(values), np.int64)
+    kinds = np.searchsorted([1 << bits for bits in (7, 15, 31)], np.where(values < 0, ~values, values), side="right")
     number, width = np.array(_INTEGERS).T[:, kinds]
     return ragged(_headed(number, values.view(np.uint8).reshape(-1, 8)), 1 + width)
-
-
-def _beyond(values: Ints, bound: int) -> np.ndarray:
-    return (values < -bound) | (values >= bound)
 
 
 def _headed(number: Ints, data: Bytes) -> Bytes:

@@ -120,9 +120,7 @@ class _Assembly:
         if (at >= ends).any() or (data[at] & 3 != OBJECT).any():
             raise damaged("it is an object in part, and the rest of it is none")
         nested = Containers(data, at + 1, ends, np.ones(len(at), np.bool_), data[at].astype(np.int64) >> 2)
-        pieces = gathered(
-            data, nested.starts, ends_of(data, nested.starts, ends[nested.above]) - nested.starts, _BYTES
-        )
+        pieces = gathered(data, nested.starts, ends_of(data, nested.starts, ends[nested.above]) - nested.starts, _BYTES)
         above = there[nested.above]
         return above, self._fields.ranks(rows[above], nested.ids(np.arange(len(above)))), pieces
 
@@ -155,7 +153,8 @@ class _Fields:
         kinds = self._kind[rows]
         if (ids >= self._firsts[kinds + 1] - self._firsts[kinds]).any():
             raise damaged("it has a field without a name")
-        return self._ranks[self._firsts[kinds] + ids]
+        found: Ints = self._ranks[self._firsts[kinds] + ids]
+        return found
 
     def ids(self, rows: Ints, ranks: Ints) -> Ints:
         """The number of each name in its row."""
@@ -163,12 +162,15 @@ class _Fields:
         places = np.searchsorted(self._keys, keys)
         if (ranks < 0).any() or (self._keys[np.minimum(places, len(self._keys) - 1)] != keys).any():
             raise damaged("it has a shredded field whose name its metadata do not have")
-        return self._ids[places]
+        found: Ints = self._ids[places]
+        return found
 
 
 def _parts(group: Column) -> dict[str, Column]:
     if not pa.types.is_struct(group.type) or not {VALUE, TYPED_VALUE} & {field.name for field in group.type}:
-        raise UnsupportedTableError(f"a VARIANT is shredded into {group.type}, which is not as Parquet's specification has it")
+        raise UnsupportedTableError(
+            f"a VARIANT is shredded into {group.type}, which is not as Parquet's specification has it"
+        )
     return dict(zip([field.name for field in group.type], group.flatten(), strict=True))
 
 
@@ -208,4 +210,4 @@ def _little_endian(values: Ints) -> Any:
 
 
 def _width(most: Ints) -> Ints:
-    return 1 + sum((most >= 1 << bits).astype(np.int64) for bits in (8, 16, 24))
+    return np.searchsorted([1 << bits for bits in (8, 16, 24)], most, side="right") + 1

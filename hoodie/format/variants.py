@@ -41,8 +41,10 @@ def is_raw(kind: Any) -> bool:
         return False
     kinds = {field.name: field.type for field in kind}
     shredded = kinds.pop(TYPED_VALUE, None) is not None
-    return {METADATA} <= kinds.keys() and all(each in _BYTES for each in kinds.values()) and (
-        kinds.keys() == _PARTS or (shredded and kinds.keys() == {METADATA})
+    return (
+        {METADATA} <= kinds.keys()
+        and all(each in _BYTES for each in kinds.values())
+        and (kinds.keys() == _PARTS or (shredded and kinds.keys() == {METADATA}))
     )
 
 

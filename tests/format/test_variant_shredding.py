@@ -45,7 +45,10 @@ def pairs(column):
         ({"event_type": None, "event_ts": AT}, EVENT),
         ({"event_type": "noop", "event_ts": "2024-10-24"}, EVENT),
         ({}, EVENT),
-        ({"location": {"latitude": 1.5, "longitude": "?"}}, {"location": {"latitude": pa.float64(), "longitude": pa.float64()}}),
+        (
+            {"location": {"latitude": 1.5, "longitude": "?"}},
+            {"location": {"latitude": pa.float64(), "longitude": pa.float64()}},
+        ),
     ],
 )
 def test_examples_of_the_specification(value, kind):
@@ -96,7 +99,11 @@ def test_typed_columns_give_the_bytes_of_their_values(value, kind):
 def _array(values, kind):
     if kind == pa.uuid():
         return pa.ExtensionArray.from_storage(kind, pa.array([value.bytes for value in values], pa.binary(16)))
-    return pa.array(values, kind.value_type).dictionary_encode() if pa.types.is_dictionary(kind) else pa.array(values, kind)
+    return (
+        pa.array(values, kind.value_type).dictionary_encode()
+        if pa.types.is_dictionary(kind)
+        else pa.array(values, kind)
+    )
 
 
 def made(rng, depth=0):
@@ -132,7 +139,10 @@ def test_a_value_that_is_missing_is_null():
     """Where a group of both parts is there, and in arrays."""
     metadata = encoded({"a": 1})[0]
     rows = [{"metadata": metadata, "value": None, "typed_value": None}, {"metadata": metadata, "typed_value": [{}]}]
-    assert [value for _, value in pairs(pa.array(rows, group([pa.int64()], metadata=True)))] == [b"\0", encoded([None])[1]]
+    assert [value for _, value in pairs(pa.array(rows, group([pa.int64()], metadata=True)))] == [
+        b"\0",
+        encoded([None])[1],
+    ]
 
 
 def _object(rest, **typed):
@@ -150,7 +160,11 @@ def _object(rest, **typed):
         ([_object(b"\2\1\1\0\1\xfc", typed_value=1)], {"a": pa.int64()}, "an unknown type"),
         ([_object(b"\2\1\1\0\1\x18", typed_value=1)], {"a": pa.int64()}, "ends early"),
         ([_object(b"\2\1\1\0", typed_value=1)], {"a": pa.int64()}, "ends early"),
-        ([{**_object(None, typed_value=1), "metadata": b"\1\0\0"}], {"a": pa.int64()}, "whose name its metadata do not have"),
+        (
+            [{**_object(None, typed_value=1), "metadata": b"\1\0\0"}],
+            {"a": pa.int64()},
+            "whose name its metadata do not have",
+        ),
         ([{**_object(None, typed_value=1), "metadata": b"\2\0\0"}], {"a": pa.int64()}, "unknown version"),
     ],
 )
@@ -159,7 +173,9 @@ def test_parts_that_contradict_each_other_are_damage(rows, kind, why):
         whole(pa.array(rows, group(kind, metadata=True)))
 
 
-@pytest.mark.parametrize("typed", [pa.array([1], pa.uint64()), pa.array([{"a": 1}]), pa.array([[1]]), pa.array([b"1"], pa.binary(1))])
+@pytest.mark.parametrize(
+    "typed", [pa.array([1], pa.uint64()), pa.array([{"a": 1}]), pa.array([[1]]), pa.array([b"1"], pa.binary(1))]
+)
 def test_columns_that_no_specification_has_are_refused(typed):
     column = pa.StructArray.from_arrays([typed, pa.array([b"\1\0\0"])], ["typed_value", "metadata"])
     with pytest.raises(UnsupportedTableError, match="a VARIANT is shredded into"):

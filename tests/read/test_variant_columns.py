@@ -1,9 +1,11 @@
 """Tables with VARIANT columns: read as JSON, written from values and texts, and kept byte by byte by all that rewrites rows."""
 
+import io
 import json
 from datetime import date
 from pathlib import Path
 
+import fastavro
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,7 +16,9 @@ from hoodie.errors import OptionError, SchemaError
 from hoodie.format.avro_codec import decode_records
 from hoodie.format.avro_encode import encode_records
 from hoodie.format.avro_schema import arrow_from_avro, avro_from_arrow, record_type, schema_text
+from hoodie.format.variant_values import encoded
 from hoodie.format.variants import VARIANT
+from tests.shredding import NULL, shredded
 
 COLUMNS = {"id": int, "v": "variant", "n": "array<variant>", "ts": int}
 BIRTH = {"name": "Ada", "born": date(1815, 12, 10), "of": [1, 2.5, None, True]}
@@ -133,3 +137,29 @@ def test_records_name_the_parts_in_either_order():
         ends = [len(encoded[0].as_py()), len(content)]
         found = decode_records(content, np.array([0, ends[0]]), np.array(ends), record_type(schema_text(each)))
         assert found.equals(data)
+
+
+def test_records_of_logs_may_be_shredded():
+    """Where the schema of a table says so, which Apache Hudi can read from it."""
+    values = [{"n": 1, "z": [True]}, {"n": "x"}, NULL, 7]
+    column = shredded(values, {"n": pa.int64()})
+    avro = avro_from_arrow(pa.schema([pa.field("v", VARIANT)]), table_name="t")
+    part = {"name": "part", "type": "record", "fields": [_optional("value", "bytes"), _optional("typed_value", "long")]}
+    typed = {"name": "typed", "type": "record", "fields": [{"name": "n", "type": part}]}
+    record = avro["fields"][0]["type"][1]
+    record["fields"][1:] = [_optional("value", "bytes"), _optional("typed_value", typed)]
+    contents = []
+    for row in column.to_pylist():
+        out = io.BytesIO()
+        fastavro.schemaless_writer(out, fastavro.parse_schema(json.loads(schema_text(avro))), {"v": row})
+        contents.append(out.getvalue())
+    ends = np.cumsum([len(each) for each in contents])
+    kind = record_type(schema_text(avro))
+    found = decode_records(b"".join(contents), np.array([0, *ends[:-1]]), ends, kind)
+    assert arrow_from_avro(avro).field("v").type == VARIANT
+    pairs = [tuple(row.values()) if row else None for row in found.column("v").to_pylist()]
+    assert pairs == [None if value is NULL else encoded(value) for value in values]
+
+
+def _optional(name, kind):
+    return {"name": name, "type": ["null", kind], "default": None}

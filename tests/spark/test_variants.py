@@ -4,10 +4,14 @@ import json
 from datetime import date
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import types as T
 
 import hoodie
+from hoodie.filegroup.conform import as_type
+from hoodie.format.variants import VARIANT
+from tests.shredding import shred_files
 from tests.spark.conftest import options_of
 
 pytestmark = pytest.mark.spark
@@ -49,6 +53,48 @@ def test_variants_of_spark_are_written_merged_and_read(enabled, tmp_path, table_
         ("c", None, "DATE", None),
         ("d", None, "DATE", "[1]"),
     ]
+
+
+@pytest.mark.skipif(not HAS_TYPE, reason="no such type before Spark 4")
+def test_shredded_variants_are_read(enabled, tmp_path):
+    """In files of Spark itself, and in tables."""
+    rows = enabled.sql(
+        """select 1 id, parse_json('{"n":1,"l":[1,"x"],"d":{"e":1.5}}') v union all select 2, parse_json('{"n":"x","z":{"n":2}}')
+        union all select 3, null union all select 4, parse_json('[{"a":1}]') union all
+        select 5, to_variant_object(named_struct('b', cast('x' as binary), 'day', date'2024-01-02', 'n', 7, 't', timestamp'2024-01-01')
+        )"""
+    )
+    kinds = {
+        "n": "int",
+        "l": "array<bigint>",
+        "d": "struct<e: decimal(5,1)>",
+        "b": "binary",
+        "day": "date",
+        "t": "timestamp",
+    }
+    shredding = {
+        "writeShredding.enabled": "true",
+        "forceShreddingSchemaForTest": ", ".join(map(" ".join, kinds.items())),
+    }
+    found = {}
+    for name, settings in (("whole", {"writeShredding.enabled": "false"}), ("shredded", shredding)):
+        for key, value in settings.items():
+            enabled.conf.set(f"spark.sql.variant.{key}", value)
+        try:
+            rows.coalesce(1).write.parquet(str(tmp_path / name))
+        finally:
+            for key in settings:
+                enabled.conf.unset(f"spark.sql.variant.{key}")
+        column = pq.read_table(tmp_path / name).sort_by("id").column("v").combine_chunks()
+        assert ("typed_value" in {field.name for field in column.type}) == (name == "shredded")
+        found[name] = as_type(as_type(column, VARIANT), pa.string()).to_pylist()
+    assert found["shredded"] == found["whole"]
+    values = {1: {"n": 1, "rest": [True]}, 2: {"n": "x"}}
+    table = hoodie.create_table(tmp_path / "t", {"id": int, "v": "variant"}, record_key="id")
+    table.upsert([{"id": each, "v": value} for each, value in values.items()])
+    assert shred_files(table, values, {"n": pa.int64()})
+    frame = enabled.read.format("hoodie").load(table.uri)
+    assert {row.id: json.loads(row.v) for row in frame.selectExpr("id", "to_json(v) v").collect()} == values
 
 
 @pytest.mark.skipif(HAS_TYPE, reason="Spark 4 has the type")
