@@ -1,10 +1,14 @@
 """Tables that Apache Hudi bootstraps, and goes on with: every view of them is read as Apache Hudi reads it."""
 
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyiceberg.types import LongType
 
 import hoodie
 from hoodie.migration.bootstrap import bootstrap
@@ -12,6 +16,7 @@ from hoodie.model.meta_fields import META_COLUMNS
 from integration import rust_peer as hudi_rs
 from integration.hudi_client import HudiPeer
 from tests.effort import soak_but
+from tests.migrated_sources import iceberg_of
 from tests.rows import rows_of, without
 
 SCHEMA = pa.schema([("id", pa.string()), ("qty", pa.int64()), ("price", pa.float64()), ("tags", pa.list_(pa.string()))])
@@ -144,6 +149,43 @@ def test_hudi_reads_and_writes_what_we_bootstrapped(hudi: HudiPeer, tmp_path: Pa
         hudi.run_compaction(path, op="scheduleAndExecute")
         compare(hudi, path)
     hoodie.open_table(path).upsert(parted(some(5, qty=950), "a"))
+    compare(hudi, path)
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_hudi_reads_and_writes_delta_and_iceberg_tables_in_place(hudi: HudiPeer, tmp_path: Path, kind: str) -> None:
+    """With files that no longer count, and signs in values of partition columns."""
+    parts, days = ["a", "b=c/d %20", None], [date(2026, 1, 2), date(1969, 12, 31)]
+    rows = some(*range(20)).append_column("part", pa.array([parts[n % 3] for n in range(20)]))
+    rows = rows.append_column("day", pa.array([days[n // 4 % 2] for n in range(20)], pa.date32()))
+    source: Any = tmp_path / "source"
+    if kind == "COPY_ON_WRITE":
+        write_deltalake(source, rows.slice(0, 12), partition_by=["part", "day"])
+        write_deltalake(source, rows.slice(12), mode="append")
+        DeltaTable(source).delete("id = 'k004'")
+    else:
+        source = iceberg_of(tmp_path, rows.schema.set(1, pa.field("qty", pa.int32())), ["part", "day"])
+        source.append(rows.slice(0, 12).set_column(1, "qty", rows["qty"].slice(0, 12).cast(pa.int32())))
+        with source.update_schema() as change:
+            change.update_column("qty", LongType())
+            change.add_column("more", LongType())
+        source.append(rows.slice(12).append_column("more", pa.array([1] * 8)))
+        source.delete("id == 'k004'")
+    path, asked = tmp_path / "t", {"table_type": kind, "table_version": 9, "name": "t"}
+    done = hoodie.migrate(source, path, record_key="id", ordering="qty", mode="in_place", **asked)  # type: ignore[arg-type]
+    assert (done.ok, done.target_rows) == (True, 19)
+    compare(hudi, path)
+    changed = hoodie.open_table(path).scan(where="id IN ('k001', 'k002')").to_arrow()
+    options = {
+        **KEYS,
+        "hoodie.datasource.write.operation": "upsert",
+        "hoodie.datasource.write.partitionpath.field": "part,day",
+        "hoodie.datasource.write.table.type": kind,
+        "hoodie.write.complex.keygen.validation.enable": "false",
+        "hoodie.write.table.version": "9",
+    }
+    hudi.write(path, changed.set_column(1, "qty", pa.array([500, 500])), options)
+    hoodie.open_table(path).delete(rows.slice(5, 1))
     compare(hudi, path)
 
 

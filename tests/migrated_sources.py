@@ -3,6 +3,7 @@
 import json
 import struct
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -109,16 +110,22 @@ class FolderCatalog(NoopCatalog):
         return CommitTableResponse(metadata=metadata, metadata_location=location)
 
 
-def iceberg_table(folder: Path, *, partitioned: bool = True) -> Table:
+def iceberg_of(folder: Path, columns: pa.Schema, partition_by: Sequence[str] = ()) -> Table:
+    """An empty one."""
     location = f"file://{folder}/iceberg"
-    schema = Catalog._convert_schema_if_needed(ROWS.schema)
+    schema = Catalog._convert_schema_if_needed(columns)
     metadata = new_table_metadata(schema, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, location)
     table = Table(
         ("db", "t"), metadata, f"{location}/metadata/00000-x.metadata.json", load_file_io(), FolderCatalog("folder")
     )
-    if partitioned:
+    for name in partition_by:
         with table.update_spec() as update:
-            update.add_identity("day")
+            update.add_identity(name)
+    return table
+
+
+def iceberg_table(folder: Path, *, partitioned: bool = True) -> Table:
+    table = iceberg_of(folder, ROWS.schema, ["day"] if partitioned else [])
     for start in (0, 10, 20):
         table.append(ROWS.slice(start, 10))
     return table

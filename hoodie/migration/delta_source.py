@@ -47,15 +47,15 @@ class DeltaSource:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        notes = [] if not self._kept else [f"deletion vectors of {len(self._kept)} files take rows away"]
-        if self._is_mapped:
+        notes = [] if not self.kept else [f"deletion vectors of {len(self.kept)} files take rows away"]
+        if self.is_mapped:
             notes.append("columns are mapped to other names in the files: the whole table is one step")
         return tuple(notes)
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
         actions: Any = pa.table(self.table.get_add_actions())
-        if self._is_mapped:
+        if self.is_mapped:
             return (Piece(_WHOLE, pc.sum(actions.column("size_bytes")).as_py() or 0),)
         names = self.partition_columns
         counts = actions.column("num_records").to_pylist() if "num_records" in actions.column_names else []
@@ -69,8 +69,8 @@ class DeltaSource:
                     "clone of it first"
                 )
             rows = counts[at] if counts and counts[at] is not None else footer(self.storage, path)[1]
-            if path in self._kept:
-                rows -= int(np.count_nonzero(~self._kept[path]))
+            if path in self.kept:
+                rows -= int(np.count_nonzero(~self.kept[path]))
             values = {} if partitions is None else {name: partitions[at][name] for name in names}
             values = {name: value.cast(self.schema.field(name).type) for name, value in values.items()}
             pieces.append(Piece(path, action["size_bytes"], rows, values))
@@ -79,14 +79,15 @@ class DeltaSource:
     def read(self, piece: Piece, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         if piece.path == _WHOLE:
             return iter(pa.RecordBatchReader.from_stream(self.table.scan(columns=list(columns))))
-        return rows_of_file(self.storage, piece, columns, keep=self._kept.get(piece.path))
+        return rows_of_file(self.storage, piece, columns, keep=self.kept.get(piece.path))
 
     @cached_property
-    def _is_mapped(self) -> bool:
+    def is_mapped(self) -> bool:
+        """Columns have other names in the files."""
         return bool(self.table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none")
 
     @cached_property
-    def _kept(self) -> Mapping[str, np.ndarray]:
+    def kept(self) -> Mapping[str, np.ndarray]:
         """By path: which of the first rows of a file are not deleted."""
         if "deletionVectors" not in (self.table.protocol().reader_features or ()):
             return {}

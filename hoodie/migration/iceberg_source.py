@@ -25,14 +25,15 @@ class IcebergSource:
     table: Any
     version: str
     """The identifier of the snapshot."""
+    reached_by: Mapping[str, str] | None = None
     format: str = "iceberg"
 
     @cached_property
     def schema(self) -> pa.Schema:
-        return _plain(self._schema.as_arrow())
+        return _plain(self.iceberg_schema.as_arrow())
 
     @property
-    def _schema(self) -> Any:
+    def iceberg_schema(self) -> Any:
         return self._scan.projection()
 
     @cached_property
@@ -45,20 +46,44 @@ class IcebergSource:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        others = [f"{transform}({name})" for name, transform in self._partitioning if transform != "identity"]
-        deletes = sum(bool(task.delete_files) for task in self._tasks.values())
+        others = self.transforms
+        deletes = sum(bool(task.delete_files) for task in self.tasks.values())
         found = [f"the partitioning by {', '.join(others)} is not taken over: give partition_by"] if others else []
-        return (*found, *([f"delete files take rows of {deletes} files away"] if deletes else []))
+        if deletes:
+            found.append(f"delete files take rows of {deletes} files away")
+        newest = self.table.current_snapshot()
+        if newest and str(newest.snapshot_id) == self.version and self.table.schema() != self.iceberg_schema:
+            found.append("columns are those of the snapshot, which were changed since")
+        return tuple(found)
+
+    @property
+    def transforms(self) -> list[str]:
+        """What the table is partitioned by beside plain columns."""
+        return [f"{how}({name})" for name, how in self._partitioning if how not in ("identity", "void")]
+
+    def identity_values(self, task: Any) -> dict[str, pa.Scalar]:
+        """Plain columns that a file is partitioned by, each with the value of all of its rows."""
+        fields = enumerate(self.table.specs()[task.file.spec_id].fields)
+        found = {
+            self.iceberg_schema.find_column_name(field.source_id): task.file.partition[at]
+            for at, field in fields
+            if str(field.transform) == "identity"
+        }
+        return {
+            name: pa.scalar(value, self.schema.field(name).type)
+            for name, value in found.items()
+            if name in self.schema.names
+        }
 
     @property
     def _partitioning(self) -> list[tuple[str, str]]:
-        names = self._schema.find_column_name
+        names = self.iceberg_schema.find_column_name
         return [
             (names(field.source_id) or str(field.source_id), str(field.transform)) for field in self.table.spec().fields
         ]
 
     @cached_property
-    def _tasks(self) -> Mapping[str, Any]:
+    def tasks(self) -> Mapping[str, Any]:
         try:
             return {task.file.file_path: task for task in self._scan.plan_files()}
         except (NotImplementedError, ValueError) as exc:
@@ -71,7 +96,7 @@ class IcebergSource:
     def pieces(self) -> tuple[Piece, ...]:
         found = [
             Piece(path, task.file.file_size_in_bytes, None if task.delete_files else task.file.record_count)
-            for path, task in self._tasks.items()
+            for path, task in self.tasks.items()
         ]
         return tuple(sorted(found, key=lambda piece: piece.order))
 
@@ -79,9 +104,9 @@ class IcebergSource:
         from pyiceberg.expressions import AlwaysTrue  # noqa: PLC0415 - an extra
         from pyiceberg.io.pyarrow import ArrowScan  # noqa: PLC0415 - an extra
 
-        projected = self._schema.select(*columns)
+        projected = self.iceberg_schema.select(*columns)
         scan = ArrowScan(self.table.metadata, self.table.io, projected, AlwaysTrue())
-        return iter(scan.to_record_batches([self._tasks[piece.path]]))
+        return iter(scan.to_record_batches([self.tasks[piece.path]]))
 
 
 def open_iceberg_source(given: Any, version: str | None, reached_by: Mapping[str, str] | None) -> IcebergSource:
@@ -110,7 +135,7 @@ def open_iceberg_source(given: Any, version: str | None, reached_by: Mapping[str
         raise TableNotFoundError(
             f"the Iceberg table {table.location()} has no snapshot {version or ''}: it has no rows, or the snapshot has expired"
         )
-    return IcebergSource(table.location(), table, str(snapshot.snapshot_id))
+    return IcebergSource(table.location(), table, str(snapshot.snapshot_id), reached_by)
 
 
 def newest_metadata(storage: Storage) -> str:

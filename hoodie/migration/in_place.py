@@ -24,13 +24,13 @@ from hoodie.filegroup.run import stamp
 from hoodie.format.avro_schema import with_meta_columns
 from hoodie.format.parquet_file import open_parquet, stored_schema
 from hoodie.format.properties import format_properties
-from hoodie.keygen.generator import KeyGenerator
+from hoodie.keygen.generator import DEFAULT_PARTITION, KeyGenerator, escaped
 from hoodie.migration.bootstrap_index import Mapped, write_index
 from hoodie.migration.parquet_rows import opened
 from hoodie.migration.parquet_source import ParquetSource
-from hoodie.migration.progress import start_of
+from hoodie.migration.progress import Checkpoint
 from hoodie.migration.rows import Rows
-from hoodie.migration.source import MigrationSource, Piece, identity_of
+from hoodie.migration.source import Piece, identity_of
 from hoodie.model.enums import Action, State, TableType, WriteOperation
 from hoodie.model.instant import Instant, InstantTime, VisibleInstants
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
@@ -53,6 +53,7 @@ from hoodie.view.bootstrap import INSTANT
 from hoodie.view.context import load_config
 from hoodie.write.create import check_place
 from hoodie.write.publish import commit_metadata, ensure_partitions
+from hoodie.write.schema import WIDER, storable_type
 
 _HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
 _URL_ENCODE = "hoodie.datasource.write.partitionpath.urlencode"
@@ -60,24 +61,26 @@ _RECORD = {"type": "record", "name": "HoodieRecordKey", "doc": "", "fields": []}
 """Of a skeleton, as Apache Hudi calls it."""
 
 
-def options_of(source: MigrationSource, options: Mapping[str, str]) -> Mapping[str, str]:
-    """The options, with those by which folders of the table are called as those of the source are."""
-    folders = [piece.path.rpartition("/")[0] for piece in source.pieces]
-    named = {_HIVE_STYLE: "true"} if any("=" in each for each in folders) else {}
-    encoded = {_URL_ENCODE: "true"} if any("%" in each for each in folders) else {}
-    return {**named, **encoded, **options}
-
-
-def require_in_place(source: MigrationSource, config: TableConfig) -> ParquetSource:
-    """The source, where that is done in place.
-
-    Raises:
-        OptionError: says what is, and what to do.
+def options_of(source: ParquetSource, options: Mapping[str, str]) -> Mapping[str, str]:
+    """The options, with those by which folders of the table are called as those of the source are, or as a log calls them; signs are
+    encoded by which Apache Hudi, which takes partition columns from folders, would read other values.
     """
+    folders = [piece.path.rpartition("/")[0] for piece in source.pieces]
+    values = [value.as_py() for piece in source.pieces for value in piece.partition.values()]
+    logged = source.format != "parquet" and source.partition_columns
+    named = {_HIVE_STYLE: "true"} if logged or any("=" in each for each in folders) else {}
+    signs = any("%" in each for each in folders) or any(
+        isinstance(each, str) and escaped(each) != each for each in values
+    )
+    return {**named, **({_URL_ENCODE: "true"} if signs else {}), **options}
+
+
+def require_in_place(source: ParquetSource, config: TableConfig) -> None:
+    """Raises OptionError where a table of this kind is not made in place: says why, and what to do."""
     why = None
-    if not isinstance(source, ParquetSource):
-        why = f"a {source.format} table says by its log which rows count, and a bootstrap goes by files"
-    elif config.buckets is not None:
+    kinds = [source.schema.field(name).type for name in config.partition_fields if name in source.schema.names]
+    unsaid = [kind for kind in kinds if not _is_said(kind)] or [each for each in kinds if pa.types.is_date(each)][1:]
+    if config.buckets is not None:
         why = "rows are in the file groups that their files give, and not in the buckets of hoodie.index.type=BUCKET"
     elif not config.populate_meta_fields:
         why = "skeletons have the _hoodie_ columns and nothing else, and hoodie.populate.meta.fields=false leaves these out"
@@ -85,9 +88,27 @@ def require_in_place(source: MigrationSource, config: TableConfig) -> ParquetSou
         why = "files stay as they are, and hoodie.datasource.write.drop.partition.columns=true takes columns away"
     elif config.generates_keys:
         why = "the table has no record key columns"
-    if why or not isinstance(source, ParquetSource):
+    elif unsaid:
+        why = (
+            "Apache Hudi takes partition columns of a bootstrap from the names of folders, and they are not read back as "
+            f"{'a second date' if pa.types.is_date(unsaid[0]) else unsaid[0]}"
+        )
+    if why:
         raise OptionError(f"{source.uri} cannot be migrated in place: {why}; migrate it by mode='copy'")
-    return source
+
+
+def _is_said(kind: pa.DataType) -> bool:
+    """Whether values are those that readers make of the texts in names of folders."""
+    types = pa.types
+    numbers = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    return (
+        numbers or types.is_string(kind) or types.is_large_string(kind) or types.is_boolean(kind) or types.is_date(kind)
+    )
+
+
+def version_begun(storage: Storage) -> str | None:
+    """The version of the source that a run began with, which has left its note and no table."""
+    return _note_in(storage).version if storage.exists(BOOTSTRAP_BEGUN) and not storage.exists(PROPERTIES) else None
 
 
 @dataclass(frozen=True)
@@ -97,7 +118,10 @@ class InPlace:
     storage: Storage
     config: TableConfig
     source: ParquetSource
+    begun: Checkpoint
+    """Of the state of the other table whose files these are."""
     rows: Rows
+    """Of these files."""
     keys: KeyGenerator
     key_columns: Sequence[str]
     write: WriteOptions
@@ -145,7 +169,7 @@ class InPlace:
         """The note of the run that began."""
         storage = self.storage
         clock = Clock(storage.now_s, zone_of(self.config.timezone), time.sleep)
-        mine = _Note(self._identity(), clock.allot(None), int(storage.now_s() * 1000))
+        mine = _Note(self._identity(), clock.allot(None), int(storage.now_s() * 1000), self.source.version)
         if not storage.exists(BOOTSTRAP_BEGUN):
             check_place(storage)
             if storage.exists(PROPERTIES):
@@ -173,6 +197,7 @@ class InPlace:
         batches = (self._keyed(batch, piece) for batch in self.rows.of(piece, self.key_columns))
         first = next(batches)
         partition_path = first.column(PARTITION_PATH)[0].as_py()
+        self._require_said(piece, partition_path)
         path = join(partition_path, name)
         size_bytes = _finished(storage, path, piece)
         if size_bytes is None:
@@ -230,10 +255,23 @@ class InPlace:
         with opened(self.source.storage, piece.path) as file:
             fields = stored_schema(file)
         for field in fields:
-            if pa.types.is_timestamp(field.type) and field.type.unit == "ns":
+            if field.name in self.rows.schema.names and not _reads_as(
+                field.type, self.rows.schema.field(field.name).type
+            ):
+                kind = "nanoseconds" if "[ns" in str(field.type) else str(field.type)
                 raise SchemaError(
-                    f"{piece.path} of {self.source.uri} has nanoseconds in column {field.name!r}, which tables do not have, and in "
-                    "place nothing is converted; migrate it by mode='copy'"
+                    f"{piece.path} of {self.source.uri} has {kind} in column {field.name!r}, which is "
+                    f"{self.rows.schema.field(field.name).type} in the table, and in place nothing is converted; migrate it by "
+                    "mode='copy'"
+                )
+
+    def _require_said(self, piece: Piece, partition_path: str) -> None:
+        for name, part in zip(self.config.partition_fields, partition_path.split("/"), strict=False):
+            kind = self.rows.schema.field(name).type if name in self.rows.schema.names else None
+            if kind is not None and pa.types.is_date(kind) and part.endswith(DEFAULT_PARTITION):
+                raise OptionError(
+                    f"{piece.path} of {self.source.uri} has rows without a {name!r}, and Apache Hudi takes partition columns of a "
+                    "bootstrap from the names of folders, where it reads no date that is null; migrate it by mode='copy'"
                 )
 
     def _require_one(self, piece: Piece, partition_path: str, rows: pa.Table) -> None:
@@ -250,7 +288,7 @@ class InPlace:
         action = Action.COMMIT if config.table_type is TableType.COPY_ON_WRITE else Action.DELTACOMMIT
         completion = InstantTime(note.completion) if layout.by_completion else None
         at = Instant(InstantTime(INSTANT), action, State.COMPLETED, completion)
-        done = replace(start_of(self.source), step=0, done=len(self.source.pieces), mode="in_place")
+        done = replace(self.begun, step=0, done=len(self.source.pieces), mode="in_place")
         metadata = commit_metadata(
             [WriteResult(each.stat, StagedFile("", each.stat.path, "CREATE")) for each in made],
             operation=WriteOperation.BOOTSTRAP,
@@ -264,6 +302,12 @@ class InPlace:
         self.storage.replace(path, layout.encode_commit(at, metadata))
 
 
+def _reads_as(stored: pa.DataType, wanted: pa.DataType) -> bool:
+    """Whether readers of every engine take values of a file for those of the table: as they are, or as wider numbers."""
+    kind = None if "[ns" in str(stored) else storable_type(stored, "")
+    return kind is not None and (kind == wanted or wanted in WIDER.get(kind, ()))
+
+
 class _Note(NamedTuple):
     """What a run leaves as long as there is no table."""
 
@@ -271,6 +315,8 @@ class _Note(NamedTuple):
     completion: str
     """The moment when the commit is completed, as its file says it where such files do."""
     made_ms: int
+    version: str | None = None
+    """Of the source, where it keeps versions: a run that goes on reads the same one."""
 
 
 class _Made(NamedTuple):

@@ -12,9 +12,11 @@ from typing import Any
 import hoodie.write.keys
 import hoodie.write.schema
 from hoodie.errors import OptionError
+from hoodie.migration.as_files import as_files
 from hoodie.migration.copying import check as checked
 from hoodie.migration.copying import copy_steps, where_it_is
-from hoodie.migration.in_place import InPlace, options_of, require_in_place
+from hoodie.migration.in_place import InPlace, options_of, require_in_place, version_begun
+from hoodie.migration.parquet_source import ParquetSource
 from hoodie.migration.progress import start_of, steps
 from hoodie.migration.rows import Rows
 from hoodie.migration.source import MigrationSource
@@ -68,7 +70,7 @@ def migrate(
         table_version: 6, 8 or 9; None: as `create_table` has it.
         name: what the table is called; None: as its folder.
         format: "parquet", "delta" or "iceberg"; None: by what is in the folder.
-        mode: "copy", or "in_place": files of the source stay what rows are read from, until writes rewrite them (Parquet only).
+        mode: "copy", or "in_place": files of the source stay what rows are read from, until writes rewrite them.
         step_bytes: bytes of source files that one step takes at most; it takes one file at least.
         check: compare counts, nulls and hashes of all columns at the end.
         dry_run: open the source, look at all of its keys, and write nothing.
@@ -99,11 +101,17 @@ def migrate(
     names = None if partition_by is None else parse_names(partition_by, what="partition_by") if partition_by else ()
     opener = opener_of(source, format, names, source_options)
 
+    def files_of(opened: MigrationSource) -> ParquetSource | None:
+        return as_files(opened, partition_given=names is not None) if mode == "in_place" else None
+
     def create(
-        opened: MigrationSource, where: str | PathLike[str], reached_by: Mapping[str, str] | None
+        opened: MigrationSource,
+        files: ParquetSource | None,
+        where: str | PathLike[str],
+        reached_by: Mapping[str, str] | None,
     ) -> HoodieTable:
         chosen = opened.partition_columns if names is None else names
-        chosen_options = options_of(opened, parsed) if mode == "in_place" else parsed
+        chosen_options = parsed if files is None else options_of(files, parsed)
         return create_table(
             where,
             opened.schema,
@@ -121,20 +129,22 @@ def migrate(
     if is_there:
         table = open_table(target, storage_options=storage_options)
         opened, at = where_it_is(table, opener)
-        planned = create(opened, f"memory://{secrets.token_hex(8)}", None)
+        files = files_of(opened)
+        planned = create(opened, files, f"memory://{secrets.token_hex(8)}", None)
         _require_same(table, planned.config)
         if at.done and at.mode != mode:
             raise OptionError(
                 f"table {table.uri} was begun with mode={at.mode!r}: give the same arguments, or another folder"
             )
     else:
-        opened = opener(None)
+        opened = opener(version_begun(place))
+        files = files_of(opened)
         at = start_of(opened)
-        _require_apart(opened, place.uri)
-        table = planned = create(opened, f"memory://{secrets.token_hex(8)}", None)
+        _require_apart((files or opened).uri, place.uri)
+        table = planned = create(opened, files, f"memory://{secrets.token_hex(8)}", None)
     rows = Rows(opened, hoodie.write.schema.storable(opened.schema))
-    if mode == "in_place":
-        parquet = require_in_place(opened, planned.config)
+    if files is not None:
+        require_in_place(files, planned.config)
     context = planned._context
     request = planned._request_for(WriteOperation.BULK_INSERT, parsed).write
     keys, key_columns = (
@@ -164,20 +174,20 @@ def migrate(
     if dry_run:
         return replace(result, seconds=time.monotonic() - started_s)
     done: list[MigrationStep] = []
-    if mode == "in_place":
-        made = InPlace(place, context.config, parquet, rows, keys, key_columns, request)
+    if files is not None:
+        made = InPlace(place, context.config, files, at, Rows(files, rows.schema), keys, key_columns, request)
         if is_there:
             place.delete(BOOTSTRAP_BEGUN)  # of a run that died after its last step
         work: Iterable[MigrationStep] = () if is_there else made.steps()
     else:
         if not is_there:
-            table = create(opened, target, storage_options)
+            table = create(opened, None, target, storage_options)
         work = copy_steps(table, rows, step_bytes, parsed)
     for step in work:
         done.append(step)
         if on_step is not None:
             on_step(step)
-    if mode == "in_place":
+    if files is not None:
         table = open_table(target, storage_options=storage_options)
     if check:
         found = checked(table, rows)
@@ -185,11 +195,11 @@ def migrate(
     return replace(result, steps=tuple(done), seconds=time.monotonic() - started_s)
 
 
-def _require_apart(source: MigrationSource, target: str) -> None:
-    inner, outer = f"{target.rstrip('/')}/", f"{source.uri.rstrip('/')}/"
+def _require_apart(source: str, target: str) -> None:
+    inner, outer = f"{target.rstrip('/')}/", f"{source.rstrip('/')}/"
     if inner.startswith(outer) or outer.startswith(inner):
         raise OptionError(
-            f"the table {target} would be in the folder of its source {source.uri}, or around it: give another folder"
+            f"the table {target} would be in the folder of its source {source}, or around it: give another folder"
         )
 
 

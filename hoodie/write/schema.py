@@ -19,7 +19,7 @@ from hoodie.write.operation_rules import OperationRules
 
 _INTEGERS = (pa.int32(), pa.int64())
 _FLOATING = (pa.float32(), pa.float64())
-_WIDER = {
+WIDER = {
     pa.int32(): (pa.int64(),),
     pa.float32(): (pa.float64(),),
 }
@@ -307,9 +307,9 @@ def _common(old: pa.DataType, new: pa.DataType, *, floating: bool) -> pa.DataTyp
         return new if floating else old
     if old in _FLOATING and new in _INTEGERS:
         return old
-    if new in _WIDER.get(old, ()):
+    if new in WIDER.get(old, ()):
         return new
-    if old in _WIDER.get(new, ()):
+    if old in WIDER.get(new, ()):
         return old
     if pa.types.is_decimal(old) and pa.types.is_decimal(new):
         # The scale stays: files hold numbers of that many digits behind the point. Each value is checked when it is cast.

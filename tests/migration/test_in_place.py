@@ -1,6 +1,7 @@
 """A folder of Parquet files becomes a table where it is: whole or not at all, read and written as any other."""
 
 from contextlib import suppress
+from datetime import date
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,8 +12,9 @@ import hoodie.write.keys
 from hoodie.cli.__main__ import main
 from hoodie.errors import OptionError, SchemaError, TableExistsError, TableNotFoundError
 from hoodie.migration import in_place
-from hoodie.migration.in_place import InPlace, options_of, require_in_place
+from hoodie.migration.in_place import InPlace, options_of
 from hoodie.migration.migrate import migrate
+from hoodie.migration.progress import start_of
 from hoodie.migration.rows import Rows
 from hoodie.migration.sources import opener_of
 from hoodie.model.enums import WriteOperation
@@ -21,7 +23,7 @@ from hoodie.storage.memory import MemoryStorage
 from hoodie.storage.uri import open_storage
 from hoodie.write.schema import storable
 from tests.memory_tables import OwnClock, opened
-from tests.migrated_sources import ROWS, delta_table, parquet_folder, rows_of
+from tests.migrated_sources import ROWS, parquet_folder, rows_of
 from tests.servers.s3 import shared_moto
 from tests.storages import write
 
@@ -67,11 +69,7 @@ def test_a_run_that_dies_at_any_step_leaves_no_table_or_all_of_it_and_the_next_o
     keys = hoodie.write.keys.table_keys(context, context.snapshot(), write)
 
     def run(storage):
-        return list(
-            InPlace(
-                storage, like.config, require_in_place(source, like.config), rows, keys, ["id", "day"], write
-            ).steps()
-        )
+        return list(InPlace(storage, like.config, source, start_of(source), rows, keys, ["id", "day"], write).steps())
 
     clock = OwnClock()
     storage = FaultStorage(MemoryStorage())
@@ -138,13 +136,29 @@ def test_what_cannot_be_done_in_place_is_refused_and_makes_nothing(tmp_path):
             migrate(source, tmp_path / "t", options=options, **asked)
     with pytest.raises(OptionError, match="rows of partitions"):
         migrate(source, tmp_path / "u", partition_by="n", **asked)
-    with pytest.raises(OptionError, match="a delta table"):
-        migrate(delta_table(tmp_path / "d"), tmp_path / "t", **asked)
+    (tmp_path / "moments/x").mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1], "at": pa.array([1], pa.timestamp("us"))}), tmp_path / "moments/x/a.parquet")
+    with pytest.raises(OptionError, match=r"not read back as timestamp\[us\]"):
+        migrate(tmp_path / "moments", tmp_path / "t", partition_by="at", **asked)
+    pq.write_table(
+        pa.table({"id": [1], "a": [date(2026, 1, 1)], "b": [date(2026, 1, 2)]}), tmp_path / "moments/x/a.parquet"
+    )
+    with pytest.raises(OptionError, match="a second date"):
+        migrate(tmp_path / "moments", tmp_path / "t", partition_by=["a", "b"], **asked)
+    pq.write_table(pa.table({"id": [1], "a": pa.nulls(1, pa.date32())}), tmp_path / "moments/x/a.parquet")
+    with pytest.raises(OptionError, match="no date that is null"):
+        migrate(tmp_path / "moments", tmp_path / "w", partition_by="a", **asked)
     (tmp_path / "n").mkdir()
     pq.write_table(pa.table({"id": ["a"], "at": pa.array([1], pa.timestamp("ns"))}), tmp_path / "n/a.parquet")
     with pytest.raises(SchemaError, match="nanoseconds"):
         migrate(tmp_path / "n", tmp_path / "t", **asked)
-    assert not (tmp_path / "t/.hoodie/hoodie.properties").exists()
+    (tmp_path / "d").mkdir()
+    for name, digits in (("a", 5), ("b", 7)):
+        kind = pa.decimal128(digits, 2)
+        pq.write_table(pa.table({"id": [name], "x": pa.array(["1.25"]).cast(kind)}), tmp_path / f"d/{name}.parquet")
+    with pytest.raises(SchemaError, match=r"nothing is converted"):
+        migrate(tmp_path / "d", tmp_path / "v", **asked)
+    assert not list(tmp_path.rglob("hoodie.properties"))
     migrate(source, tmp_path / "c", record_key="id")
     with pytest.raises(OptionError, match="was begun with"):
         migrate(source, tmp_path / "c", **asked)
