@@ -9,6 +9,7 @@ from hoodie.errors import OptionError, TableExistsError
 from hoodie.migration.in_place import hadoop_uri
 from hoodie.migration.migrate import migrate
 from hoodie.migration.parquet_source import counts
+from hoodie.migration.sources import kind_of
 from hoodie.model.results import CommitResult
 from hoodie.options.bootstrap import BootstrapMode, BootstrapOptions
 from hoodie.options.clustering import ClusteringOptions
@@ -57,6 +58,11 @@ def bootstrap(target: str, options: Mapping[str, str], reach: Reach, *, defaults
         )
     if not table.record_key_fields:
         raise OptionError("operation bootstrap needs hoodie.datasource.write.recordkey.field")
+    if (kind := kind_of(open_storage(base, reach(base)))) != "parquet":
+        raise OptionError(
+            f"{base} is a table of {kind}, whose log says which of its files count, and operation bootstrap takes all files of a "
+            "folder: make a table of it by hoodie.migrate(…, mode='in_place')"
+        )
     copied, kept = _by_mode(asked, base, reach)
     keygen = _keygen(asked)
     dropped = {*_OURS, *(_KEYGENS if keygen else ())}

@@ -36,7 +36,7 @@ def opener_of(
             f"source={given!r:.80} is neither a path nor a table of pyiceberg: give the folder of the Parquet files or of the table"
         )
     storage = open_storage(given, reached_by)
-    match kind or _kind_of(storage):
+    match kind or kind_of(storage):
         case "delta":
             return lambda version: open_delta_source(storage, version, reached_by)
         case "iceberg":
@@ -45,7 +45,8 @@ def opener_of(
             return lambda _: open_parquet_source(storage, partition_by)
 
 
-def _kind_of(storage: Storage) -> str:
+def kind_of(storage: Storage) -> str:
+    """The format of what is in a folder."""
     if storage.exists(".hoodie"):
         raise OptionError(
             f"{storage.uri} is a Hudi table already: open it, or write its rows into another table by hoodie.ingest"

@@ -67,12 +67,14 @@ def test_one_that_died_before_files_were_copied_goes_on(tmp_path, monkeypatch):
 
 
 def test_what_is_missing_or_not_done_is_one_sentence(tmp_path):
+    (tmp_path / "d/_delta_log").mkdir(parents=True)
     source = {"hoodie.bootstrap.base.path": str(tmp_path)}
     translators = "org.apache.hudi.client.bootstrap.translator."
     for options, why in (
         (OPTIONS, r"needs hoodie\.bootstrap\.base\.path"),
         ({**source, "hoodie.datasource.write.operation": "bootstrap"}, r"needs hoodie\.datasource\.write\.recordkey"),
         ({**OPTIONS, **source, SELECTOR: "a.B"}, "is not one of"),
+        ({**OPTIONS, "hoodie.bootstrap.base.path": str(tmp_path / "d")}, "whose log says which of its files count"),
         (
             {**OPTIONS, **source, "hoodie.bootstrap.partitionpath.translator.class":
              f"{translators}DecodedBootstrapPartitionPathTranslator"},
