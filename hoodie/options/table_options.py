@@ -14,7 +14,7 @@ from hoodie.model.plans import DeleteMarker
 from hoodie.options import keygen, merging
 from hoodie.options.keygen import SLASH_DATES, TIMESTAMPS_AS_TEXT, KeySettings, partition_columns
 from hoodie.options.merging import STRATEGIES
-from hoodie.options.option import Keys, fixed, key, listed, remembered
+from hoodie.options.option import Keys, combined, fixed, key, listed, remembered
 from hoodie.options.values import (
     KEY_GENERATOR_CLASS,
     KEY_GENERATOR_TYPE,
@@ -113,8 +113,12 @@ Hudi's writers would not find keys that are in logs only, and would insert them 
 class TableOptions:
     """What a table is made with, and remembers. None: not said. An empty tuple: said to be none."""
 
-    name: str | None = remembered(
-        key("hoodie.table.name", text("a name"), None, also=("hoodie.datasource.write.table.name",))
+    name: str | None = combined(
+        lambda name, of_write: of_write if name is None else name,
+        key("hoodie.table.name", text("a name"), None),
+        key(
+            "hoodie.datasource.write.table.name", text("a name"), None, "The name where `hoodie.table.name` is not set."
+        ),
     )
     """Name of the table. Unset: the last part of the path."""
     database_name: str | None = remembered(key("hoodie.database.name", text("a name"), None))

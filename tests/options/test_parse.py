@@ -36,6 +36,14 @@ def refusal(options, *, parse=parse_write_options, error=OptionError, **more):
     return str(caught.value)
 
 
+def test_of_two_names_of_a_table_that_of_the_table_counts():
+    """As in Apache Hudi, where both may be set."""
+    names = {"hoodie.table.name": "t", "hoodie.datasource.write.table.name": "w"}
+    assert parse_write_options({"hoodie.datasource.write.recordkey.field": "id", **names}).table.name == "t"
+    del names["hoodie.table.name"]
+    assert parse_write_options({"hoodie.datasource.write.recordkey.field": "id", **names}).table.name == "w"
+
+
 def test_nothing_set_gives_the_defaults():
     request = parse_write_options({})
     assert request.write == WriteOptions()
