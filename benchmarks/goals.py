@@ -208,7 +208,7 @@ def over(figure: float, base: float) -> float:
 
 def goals() -> list[Goal]:
     """All of them, in the order of the report."""
-    return [*_writing(), *_reading(), *_services(), *_embedded(), *_memory()]
+    return [*_writing(), *_reading(), *_services(), *_embedded(), *_version_9(), *_memory()]
 
 
 _SPARK, _MOR, _COW = "spark4/spark", "spark4/hoodie-mor", "spark4/hoodie-cow"
@@ -273,6 +273,20 @@ def _embedded() -> list[Goal]:
         Ratio("embedded copy-on-write upsert", At(cow, "upsert"), At(arrow, "rewrite all"), 1.1),
         Ratio("embedded realtime read, all rows", At(mor, scan), At(polars, scan), 1.3),
     ]
+
+
+def _version_9() -> list[Goal]:
+    """No step costs more than 5 % more than on a table of version 6."""
+    found: list[Goal] = []
+    scan = f"{SCAN}, {SNAPSHOT}, {BEFORE}"
+    for title, system, cases in (
+        ("merge-on-read", _MOR, ("bulk load", "upsert", scan, "compaction")),
+        ("copy-on-write", _COW, ("bulk load", "upsert", scan)),
+        ("embedded merge-on-read", "embedded/hoodie-mor", ("bulk load", "upsert", scan, "compaction")),
+        ("embedded copy-on-write", "embedded/hoodie-cow", ("bulk load", "upsert", scan)),
+    ):
+        found += [Ratio(f"version 9, {title}", At(f"{system}-9", case), At(system, case), 1.05) for case in cases]
+    return found
 
 
 def _memory() -> list[Goal]:

@@ -63,7 +63,15 @@ SYSTEMS = (
         "hoodie_embedded:MergeOnReadParquet",
         (*_WRITES, READ),
     ),
+    Planned("embedded/hoodie-mor-9", "hoodie, merge-on-read, version 9", Kind.OURS, "hoodie_embedded:MergeOnRead9"),
     Planned("embedded/hoodie-cow", "hoodie, copy-on-write", Kind.OURS, "hoodie_embedded:CopyOnWrite", _NO_COMPACTION),
+    Planned(
+        "embedded/hoodie-cow-9",
+        "hoodie, copy-on-write, version 9",
+        Kind.OURS,
+        "hoodie_embedded:CopyOnWrite9",
+        _NO_COMPACTION,
+    ),
     Planned(
         "embedded/polars",
         "polars, merged at each read",
@@ -74,6 +82,7 @@ SYSTEMS = (
     Planned("embedded/delta-rs", "delta-rs MERGE", Kind.PEER, "delta_rs:DeltaRs", (*_WRITES, READ)),
     Planned("spark4/spark", "plain Spark", Kind.FLOOR, "plain_spark:PlainSpark", _FLOOR),
     Planned("spark4/hoodie-mor", "hoodie, merge-on-read", Kind.OURS, "hoodie_spark:MergeOnRead"),
+    Planned("spark4/hoodie-mor-9", "hoodie, merge-on-read, version 9", Kind.OURS, "hoodie_spark:MergeOnRead9"),
     Planned(
         "spark4/hoodie-mor-tasks", "hoodie, distributed", Kind.OURS, "hoodie_spark:MergeOnReadDistributed", _WRITES
     ),
@@ -85,10 +94,19 @@ SYSTEMS = (
         _NO_COMPACTION,
         (SMALL_COMMITS,),
     ),
+    Planned(
+        "spark4/hoodie-cow-9",
+        "hoodie, copy-on-write, version 9",
+        Kind.OURS,
+        "hoodie_spark:CopyOnWrite9",
+        _NO_COMPACTION,
+        (SMALL_COMMITS,),
+    ),
     Planned("spark4/iceberg", "Iceberg, merge-on-read", Kind.PEER, "iceberg:Iceberg"),
     Planned("spark4/delta", "Delta, deletion vectors", Kind.PEER, "delta:Delta", only_full=(SMALL_COMMITS,)),
     Planned("spark3/spark", "plain Spark", Kind.FLOOR, "plain_spark:PlainSpark", _FLOOR),
     Planned("spark3/hoodie-mor", "hoodie, merge-on-read", Kind.OURS, "hoodie_spark:MergeOnRead"),
+    Planned("spark3/hoodie-mor-9", "hoodie, merge-on-read, version 9", Kind.OURS, "hoodie_spark:MergeOnRead9"),
     Planned("spark3/hudi-bucket", "Hudi, bucket index", Kind.PEER, "hudi:HudiBucket"),
     Planned("spark3/hudi-bloom", "Hudi, bloom index", Kind.PEER, "hudi:HudiBloom", only_full=(SMALL_COMMITS,)),
 )

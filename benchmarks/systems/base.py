@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from benchmarks.meter import Cost, Meter
@@ -36,6 +37,7 @@ BEFORE, AFTER = "before compaction", "after compaction"
 AGGREGATE, SCAN, LOOKUP = "aggregate", "full scan", "point lookup"
 LOADED, UPSERTED = "after the load", "after five upserts"
 WIDE_AGGREGATE = "aggregate of six columns"
+VERSION_9 = MappingProxyType({"hoodie.write.table.version": "9"})
 
 
 def first_three(query: str, state: str) -> str:

@@ -12,7 +12,7 @@ import pyarrow.dataset as ds
 import hoodie
 import hoodie.public  # loaded at the first use otherwise, and the imports of the peers are not measured either
 from benchmarks.rides import CODEC, KEY, ORDERING, PARTITION
-from benchmarks.systems.base import PLAIN, READ_OPTIMIZED, SNAPSHOT
+from benchmarks.systems.base import PLAIN, READ_OPTIMIZED, SNAPSHOT, VERSION_9
 from benchmarks.systems.embedded import EmbeddedSystem, answer_of, total_of
 
 _QUERIES = {SNAPSHOT: "snapshot", READ_OPTIMIZED: "read_optimized"}
@@ -23,6 +23,8 @@ class MergeOnRead(EmbeddedSystem):
 
     views = (PLAIN, SNAPSHOT, READ_OPTIMIZED)
     table_type = "MERGE_ON_READ"
+    made_with: Mapping[str, str] = MappingProxyType({})
+    """More options of the table."""
     more: Mapping[str, str] = MappingProxyType({})
     """Options of every write."""
 
@@ -38,6 +40,7 @@ class MergeOnRead(EmbeddedSystem):
             partition_by=PARTITION,
             ordering=ORDERING,
             table_type=self.table_type,
+            options=self.made_with,
         )
         table.bulk_insert(self.given, self._options())
 
@@ -49,7 +52,7 @@ class MergeOnRead(EmbeddedSystem):
 
     def pull(self) -> str:
         table = hoodie.open_table(self.path)
-        return total_of(table.changes(since=table.timeline.commits[-2].time).to_arrow())
+        return total_of(table.changes(since=table.timeline.commits[-2].position).to_arrow())
 
     def rows(self, view: str, columns: Sequence[str] | None = None) -> pa.Table:
         table = hoodie.open_table(self.path)
@@ -84,3 +87,15 @@ class CopyOnWrite(MergeOnRead):
 
     views = (PLAIN, SNAPSHOT)
     table_type = "COPY_ON_WRITE"
+
+
+class MergeOnRead9(MergeOnRead):
+    """A table of version 9."""
+
+    made_with = VERSION_9
+
+
+class CopyOnWrite9(CopyOnWrite):
+    """A table of version 9."""
+
+    made_with = VERSION_9

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import pyspark_hoodie
 from benchmarks.rides import BASE, CODEC, KEY, LAST, ORDERING, PARTITION
-from benchmarks.systems.base import PLAIN, READ_OPTIMIZED, SNAPSHOT
+from benchmarks.systems.base import PLAIN, READ_OPTIMIZED, SNAPSHOT, VERSION_9
 from benchmarks.systems.spark import SparkSystem, total_of
 
 _QUERIES = {SNAPSHOT: "snapshot", READ_OPTIMIZED: "read_optimized"}
@@ -26,6 +26,8 @@ class MergeOnRead(SparkSystem):
     settings = staticmethod(_settings)
     views = (PLAIN, SNAPSHOT, READ_OPTIMIZED)
     table_type = "MERGE_ON_READ"
+    made_with: Mapping[str, str] = MappingProxyType({})
+    """More options of the table."""
     more: Mapping[str, str] = MappingProxyType({})
     """Options of every write."""
 
@@ -40,12 +42,13 @@ class MergeOnRead(SparkSystem):
             "hoodie.datasource.write.precombine.field": ORDERING,
             "hoodie.datasource.write.table.type": self.table_type,
             "hoodie.datasource.write.operation": "bulk_insert",
+            **self.made_with,
         }
         self._write(BASE, options)
 
     def prepare(self, name: str) -> None:
         if name == LAST:
-            self.since = pyspark_hoodie.last_commit(self.path).instant or ""
+            self.since = pyspark_hoodie.last_commit(self.path).position or ""
 
     def upsert(self, name: str) -> None:
         self._write(name, {})
@@ -83,3 +86,15 @@ class CopyOnWrite(MergeOnRead):
 
     views = (PLAIN, SNAPSHOT)
     table_type = "COPY_ON_WRITE"
+
+
+class MergeOnRead9(MergeOnRead):
+    """A table of version 9."""
+
+    made_with = VERSION_9
+
+
+class CopyOnWrite9(CopyOnWrite):
+    """A table of version 9."""
+
+    made_with = VERSION_9
