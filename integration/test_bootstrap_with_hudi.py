@@ -160,6 +160,10 @@ def test_hudi_reads_and_writes_delta_and_iceberg_tables_in_place(hudi: HudiPeer,
     rows = rows.append_column("day", pa.array([days[n // 4 % 2] for n in range(20)], pa.date32()))
     source: Any = tmp_path / "source"
     if kind == "COPY_ON_WRITE":
+        at = rows.schema.get_field_index(
+            "tags"
+        )  # Apache Hudi 1.2.0 does not rewrite files that say "item", as deltalake does
+        rows = rows.set_column(at, "tags", rows["tags"].cast(pa.list_(pa.field("element", pa.string()))))
         write_deltalake(source, rows.slice(0, 12), partition_by=["part", "day"])
         write_deltalake(source, rows.slice(12), mode="append")
         DeltaTable(source).delete("id = 'k004'")
@@ -184,8 +188,7 @@ def test_hudi_reads_and_writes_delta_and_iceberg_tables_in_place(hudi: HudiPeer,
         "hoodie.write.complex.keygen.validation.enable": "false",
         "hoodie.write.table.version": "9",
     }
-    if kind == "MERGE_ON_READ":
-        hudi.write(path, changed.set_column(1, "qty", pa.array([500, 500])), options)
+    hudi.write(path, changed.set_column(1, "qty", pa.array([500, 500])), options)
     hoodie.open_table(path).delete(rows.slice(5, 1))
     compare(hudi, path)
 

@@ -22,11 +22,11 @@ from hoodie.errors import CorruptFileError, OptionError, SchemaError, TableExist
 from hoodie.filegroup.base_writer import BaseFileWriter, RowGroups
 from hoodie.filegroup.run import stamp
 from hoodie.format.avro_schema import with_meta_columns
-from hoodie.format.parquet_file import open_parquet, stored_schema
+from hoodie.format.parquet_file import open_parquet
 from hoodie.format.properties import format_properties
 from hoodie.keygen.generator import DEFAULT_PARTITION, KeyGenerator, escaped
 from hoodie.migration.bootstrap_index import Mapped, write_index
-from hoodie.migration.parquet_rows import opened
+from hoodie.migration.parquet_rows import footer
 from hoodie.migration.parquet_source import ParquetSource
 from hoodie.migration.progress import Checkpoint
 from hoodie.migration.rows import Rows
@@ -75,8 +75,12 @@ def options_of(source: ParquetSource, options: Mapping[str, str]) -> Mapping[str
     return {**named, **({_URL_ENCODE: "true"} if signs else {}), **options}
 
 
-def require_in_place(source: ParquetSource, config: TableConfig) -> None:
-    """Raises OptionError where a table of this kind is not made in place: says why, and what to do."""
+def require_in_place(source: ParquetSource, config: TableConfig, schema: pa.Schema) -> None:
+    """See that rows of all files are rows of the table, which has the columns of `schema`.
+
+    Raises:
+        OptionError, SchemaError: say why that is not so, and what to do.
+    """
     why = None
     kinds = [source.schema.field(name).type for name in config.partition_fields if name in source.schema.names]
     unsaid = [kind for kind in kinds if not _is_said(kind)] or [each for each in kinds if pa.types.is_date(each)][1:]
@@ -95,6 +99,25 @@ def require_in_place(source: ParquetSource, config: TableConfig) -> None:
         )
     if why:
         raise OptionError(f"{source.uri} cannot be migrated in place: {why}; migrate it by mode='copy'")
+    source.storage.each(lambda piece: _require_file(source, piece, config, schema), source.pieces)
+
+
+def _require_file(source: ParquetSource, piece: Piece, config: TableConfig, schema: pa.Schema) -> None:
+    stored, _ = footer(source.storage, piece.path)
+    lost = piece.partition.keys() - {*stored.names, *config.partition_fields}
+    if lost:
+        raise OptionError(
+            f"{piece.path} of {source.uri} lacks column {min(lost)!r}, and in place only the partition columns of the table may be "
+            "missing in files: partition the table by it, too (partition_by), or migrate it by mode='copy'"
+        )
+    for field in stored:
+        kind = schema.field(field.name).type if field.name in schema.names else None
+        if kind is not None and not _reads_as(field.type, kind):
+            has = "nanoseconds" if "[ns" in str(field.type) else str(field.type)
+            raise SchemaError(
+                f"{piece.path} of {source.uri} has {has} in column {field.name!r}, which is {kind} in the table, and in place "
+                "nothing is converted; migrate it by mode='copy'"
+            )
 
 
 def _is_said(kind: pa.DataType) -> bool:
@@ -193,7 +216,6 @@ class InPlace:
         """The file with the meta columns of the rows of a piece; one that an earlier run has finished stays."""
         storage, file_id = self.storage, str(uuid5(NAMESPACE_URL, f"{self.source.uri}/{piece.path}"))
         name = format_base_file(BaseFileName(file_id, str(WriteToken(number, 0, 0)), InstantTime(INSTANT)))
-        self._require_types(piece)
         batches = (self._keyed(batch, piece) for batch in self.rows.of(piece, self.key_columns))
         first = next(batches)
         partition_path = first.column(PARTITION_PATH)[0].as_py()
@@ -250,20 +272,6 @@ class InPlace:
             staging=folder,
             visible=VisibleInstants(frozenset(), frozenset(), None),
         )
-
-    def _require_types(self, piece: Piece) -> None:
-        with opened(self.source.storage, piece.path) as file:
-            fields = stored_schema(file)
-        for field in fields:
-            if field.name in self.rows.schema.names and not _reads_as(
-                field.type, self.rows.schema.field(field.name).type
-            ):
-                kind = "nanoseconds" if "[ns" in str(field.type) else str(field.type)
-                raise SchemaError(
-                    f"{piece.path} of {self.source.uri} has {kind} in column {field.name!r}, which is "
-                    f"{self.rows.schema.field(field.name).type} in the table, and in place nothing is converted; migrate it by "
-                    "mode='copy'"
-                )
 
     def _require_said(self, piece: Piece, partition_path: str) -> None:
         for name, part in zip(self.config.partition_fields, partition_path.split("/"), strict=False):

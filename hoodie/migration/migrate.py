@@ -143,8 +143,8 @@ def migrate(
         _require_apart((files or opened).uri, place.uri)
         table = planned = create(opened, files, f"memory://{secrets.token_hex(8)}", None)
     rows = Rows(opened, hoodie.write.schema.storable(opened.schema))
-    if files is not None:
-        require_in_place(files, planned.config)
+    if files is not None and not is_there:
+        require_in_place(files, planned.config, rows.schema)
     context = planned._context
     request = planned._request_for(WriteOperation.BULK_INSERT, parsed).write
     keys, key_columns = (

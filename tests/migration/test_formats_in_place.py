@@ -98,6 +98,18 @@ def test_signs_in_partition_values_are_encoded_in_folders(tmp_path):
     assert rows_of(table.scan().to_arrow(), "id", "p") == rows.to_pylist()
 
 
+def test_where_the_files_are_does_not_matter(tmp_path):
+    source = delta_table(tmp_path / "s")
+    for folder, name in (("day=mon", "aB"), ("day=tue%20wed", "cD"), ("day=__HIVE_DEFAULT_PARTITION__", "eF")):
+        (source / folder).rename(source / name)  # as delta.randomizeFilePrefixes has it
+        for log in (source / "_delta_log").glob("*.json"):
+            log.write_text(log.read_text().replace(f"{folder.replace('%', '%25')}/", f"{name}/"))
+    assert migrate(source, tmp_path / "t", record_key="id", mode="in_place").ok
+    table = hoodie.open_table(tmp_path / "t")
+    assert sorted(table.partitions()) == ["day=__HIVE_DEFAULT_PARTITION__", "day=mon", "day=tue wed"]
+    assert rows_of(table.scan().to_arrow()) == rows_of(ROWS)
+
+
 def test_columns_that_were_added_are_null_and_numbers_that_grew_are_read(tmp_path):
     table = iceberg_table(tmp_path, partitioned=False)
     with table.update_schema() as change:
@@ -163,6 +175,16 @@ def moved(folder):
         change.set_properties(**{"write.data.path": f"file://{folder}/elsewhere"})
     table.append(ROWS.slice(0, 1).set_column(0, "id", pa.array(["new"])))
     return table
+
+
+@pytest.mark.parametrize("by", [[], ["n"]])
+def test_no_column_is_lost_that_the_files_lack(tmp_path, by):
+    with pytest.raises(OptionError, match=r"lacks column 'day', .*partition the table by it"):
+        migrate(
+            delta_table(tmp_path / "s"), tmp_path / "t", record_key="id", partition_by=by, mode="in_place", dry_run=True
+        )
+    done = migrate(iceberg_table(tmp_path), tmp_path / "u", record_key="id", partition_by=[], mode="in_place")
+    assert done.ok  # files of Iceberg have it
 
 
 @pytest.mark.parametrize(

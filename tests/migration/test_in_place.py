@@ -135,7 +135,7 @@ def test_what_cannot_be_done_in_place_is_refused_and_makes_nothing(tmp_path):
         with pytest.raises(OptionError, match=why):
             migrate(source, tmp_path / "t", options=options, **asked)
     with pytest.raises(OptionError, match="rows of partitions"):
-        migrate(source, tmp_path / "u", partition_by="n", **asked)
+        migrate(source, tmp_path / "u", partition_by=["day", "n"], **asked)
     (tmp_path / "moments/x").mkdir(parents=True)
     pq.write_table(pa.table({"id": [1], "at": pa.array([1], pa.timestamp("us"))}), tmp_path / "moments/x/a.parquet")
     with pytest.raises(OptionError, match=r"not read back as timestamp\[us\]"):
