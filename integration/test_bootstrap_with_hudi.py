@@ -159,16 +159,17 @@ def test_hudi_reads_and_writes_delta_and_iceberg_tables_in_place(hudi: HudiPeer,
     rows = some(*range(20)).append_column("part", pa.array([parts[n % 3] for n in range(20)]))
     rows = rows.append_column("day", pa.array([days[n // 4 % 2] for n in range(20)], pa.date32()))
     source: Any = tmp_path / "source"
+    by = ["part"] if kind == "COPY_ON_WRITE" else ["part", "day"]  # Apache Hudi 1.2.0 does not rewrite files of dates
     if kind == "COPY_ON_WRITE":
         at = rows.schema.get_field_index(
             "tags"
         )  # Apache Hudi 1.2.0 does not rewrite files that say "item", as deltalake does
         rows = rows.set_column(at, "tags", rows["tags"].cast(pa.list_(pa.field("element", pa.string()))))
-        write_deltalake(source, rows.slice(0, 12), partition_by=["part", "day"])
+        write_deltalake(source, rows.slice(0, 12), partition_by=by)
         write_deltalake(source, rows.slice(12), mode="append")
         DeltaTable(source).delete("id = 'k004'")
     else:
-        source = iceberg_of(tmp_path, rows.schema.set(1, pa.field("qty", pa.int32())), ["part", "day"])
+        source = iceberg_of(tmp_path, rows.schema.set(1, pa.field("qty", pa.int32())), by)
         source.append(rows.slice(0, 12).set_column(1, "qty", rows["qty"].slice(0, 12).cast(pa.int32())))
         with source.update_schema() as change:
             change.update_column("qty", LongType())
@@ -183,7 +184,7 @@ def test_hudi_reads_and_writes_delta_and_iceberg_tables_in_place(hudi: HudiPeer,
     options = {
         **KEYS,
         "hoodie.datasource.write.operation": "upsert",
-        "hoodie.datasource.write.partitionpath.field": "part,day",
+        "hoodie.datasource.write.partitionpath.field": ",".join(by),
         "hoodie.datasource.write.table.type": kind,
         "hoodie.write.complex.keygen.validation.enable": "false",
         "hoodie.write.table.version": "9",
