@@ -150,6 +150,11 @@ def _partition_of(table: HoodieTable, name: str, kind: str, columns: list[str], 
             f"CREATE INDEX {name}: a record_index is of the record key ({', '.join(keys) or 'which the table makes itself'}), not of "
             f"{', '.join(columns)}"
         )
+    if name != found:
+        raise OptionError(
+            f"CREATE INDEX {name}: a table has one {found}, which goes by that name: CREATE INDEX {found} ON the table; one of a name "
+            "of its own is of an expression (OPTIONS (expr = '…')), or a secondary index"
+        )
     return found
 
 

@@ -1,6 +1,7 @@
 """Expression indexes: one that Apache Hudi made is kept up, whatever is done, and others are built."""
 
 import json
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
 import pyarrow as pa
@@ -8,6 +9,9 @@ import pytest
 
 import hoodie
 from hoodie.format.properties import parse_properties
+from hoodie.hfile.arrays import BINARY
+from hoodie.metadata.slices import Deleted
+from hoodie.metadata.table import MetadataTable
 from hoodie.model.names import METADATA_TABLE, PROPERTIES
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
@@ -104,9 +108,9 @@ def rows(ids, ts):
     return pa.table(columns, schema=SCHEMA)
 
 
-def made(path, column, pairs, kind="COLUMN_STATS"):
+def made(path, column, pairs, kind="COLUMN_STATS", version="9"):
     """A table with an index of this expression."""
-    options = IN_UTC | {"hoodie.write.table.version": "9"}
+    options = IN_UTC | {"hoodie.write.table.version": version}
     hoodie.create_table(
         path, SCHEMA, record_key="id", partition_by="part", table_type="MERGE_ON_READ", ordering="ts", options=options
     )
@@ -122,17 +126,17 @@ def asked(column, pairs, kind):
 
 
 @pytest.mark.parametrize(
-    ("column", "pairs", "kind"),
+    ("column", "pairs", "kind", "version"),
     [
-        ("name", "expr=upper", "COLUMN_STATS"),
-        ("at", "expr=date_format,format='yyyy-MM-dd''T''HH'", "COLUMN_STATS"),
-        ("day", "expr=date_add,days=3", "COLUMN_STATS"),
-        ("name", "expr=lower,numentries=100,fpp=0.001", "BLOOM_FILTERS"),
-        ("id", "", "BLOOM_FILTERS"),
+        ("name", "expr=upper", "COLUMN_STATS", "9"),
+        ("at", "expr=date_format,format='yyyy-MM-dd''T''HH'", "COLUMN_STATS", "8"),
+        ("day", "expr=date_add,days=3", "COLUMN_STATS", "9"),
+        ("name", "expr=lower,numentries=100,fpp=0.001", "BLOOM_FILTERS", "8"),
+        ("id", "", "BLOOM_FILTERS", "9"),
     ],
 )
-def test_one_is_built_kept_up_and_dropped(tmp_path, column, pairs, kind):
-    table = made(tmp_path, column, pairs, kind)
+def test_one_is_built_kept_up_and_dropped(tmp_path, column, pairs, kind, version):
+    table = made(tmp_path, column, pairs, kind, version)
     assert table.build_index(MADE) is None
     table.upsert(rows(range(2, 5), 3))
     table.delete(rows([7], 4))
@@ -155,21 +159,22 @@ def test_one_is_built_kept_up_and_dropped(tmp_path, column, pairs, kind):
 
 
 @pytest.mark.parametrize(
-    ("column", "pairs", "where", "left"),
+    ("column", "pairs", "where", "left", "version"),
     [
-        ("name", "expr=length", "length(name) = 9", 1),
-        ("name", "expr=length", "length(name) = 9 OR ts = 9", 3),
-        ("name", "expr=substring,pos=1,len=2", "substr(name, 1, 2) > 'Β' AND ts > 0", 0),
-        ("name", "expr=trim", "trim(name) IN ('z', 'ω')", 2),
-        ("day", "expr=year", "year(day) > 2024", 0),
-        ("day", "expr=month", "month(day) <= 3", 3),
+        ("name", "expr=length", "length(name) = 9", 1, "9"),
+        ("name", "expr=length", "length(name) = 9", 1, "8"),
+        ("name", "expr=length", "length(name) = 9 OR ts = 9", 3, "9"),
+        ("name", "expr=substring,pos=1,len=2", "substr(name, 1, 2) > 'Β' AND ts > 0", 0, "9"),
+        ("name", "expr=trim", "trim(name) IN ('z', 'ω')", 2, "9"),
+        ("day", "expr=year", "year(day) > 2024", 0, "8"),
+        ("day", "expr=month", "month(day) <= 3", 3, "9"),
         # Letters are not changed as the index has them.
-        ("name", "expr=upper", "upper(name) = '0'", 3),
+        ("name", "expr=upper", "upper(name) = '0'", 3, "9"),
     ],
 )
-def test_queries_leave_files_out_by_it(tmp_path, column, pairs, where, left):
+def test_queries_leave_files_out_by_it(tmp_path, column, pairs, where, left, version):
     """Of three, one of which has logs: the last one has a name of 9 letters."""
-    table = made(tmp_path, column, pairs)
+    table = made(tmp_path, column, pairs, version=version)
     table.upsert(rows([40], 9).set_column(2, "name", pa.array(["zzzzzzzzz"])))
     table.upsert(rows([40], 9).set_column(2, "name", pa.array(["zzzzzzzzy"])))
     scan = hoodie.open_table(tmp_path, options=IN_UTC).scan(where=where)
@@ -255,3 +260,42 @@ def test_one_whose_values_come_to_be_unknown_is_dropped_alone(tmp_path, caplog):
     assert "to_date(name)" in caplog.text
     assert "expr_index_made" in caplog.text
     assert hoodie.open_table(tmp_path).config.metadata_partitions == ("files",)
+
+
+@contextmanager
+def never_filled():
+    """As Apache Hudi 1.2 leaves one that is made beside another one: file groups are there, each with a log that deletes nothing."""
+    slices, layers = MetadataTable.slices_of, MetadataTable.layers_of
+
+    def without_base(self, name):
+        return [each._replace(base=None) if name == MADE else each for each in slices(self, name)]
+
+    def of_logs(self, name, number):
+        return [Deleted(pa.array([], BINARY))] if name == MADE else layers(self, name, number)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MetadataTable, "slices_of", without_base)
+        patch.setattr(MetadataTable, "layers_of", of_logs)
+        yield
+
+
+@pytest.mark.parametrize("version", ["8", "9"])
+def test_one_that_was_never_filled_ends_with_the_next_write(tmp_path, version, caplog):
+    """Bounds of the partitions that are written alone would leave all others out."""
+    table = made(tmp_path, "name", "expr=length", version=version)
+    with never_filled():
+        hoodie.open_table(tmp_path, options=IN_UTC).upsert(rows([1], 3))
+    assert "as one that was not filled" in caplog.text
+    assert MADE not in hoodie.open_table(tmp_path).config.metadata_partitions
+    assert table.build_index(MADE, asked("name", "expr=length", "COLUMN_STATS"))
+    table.upsert(rows([1], 4))
+    assert hoodie.open_table(tmp_path, options=IN_UTC).index(MADE).check()
+
+
+def test_one_of_a_table_without_rows_is_filled_by_its_first_write(tmp_path):
+    """It has no records either, and misses none."""
+    table = made(tmp_path, "name", "expr=length")
+    table.delete_partitions(list(table.partitions()))
+    with never_filled():
+        hoodie.open_table(tmp_path, options=IN_UTC).upsert(rows([2, 3], 3))
+    assert MADE in hoodie.open_table(tmp_path).config.metadata_partitions
