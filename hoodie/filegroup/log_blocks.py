@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
+from hoodie.filegroup.hfile_blocks import as_avro_block
 from hoodie.filegroup.missing_file import missing_file_error
 from hoodie.format.log_block import HEAD_BYTES, MAGIC, LogBlock, decode_block, scan_blocks, whole_size
 from hoodie.model.enums import BlockKind, HeaderKey
@@ -78,6 +79,8 @@ def live_blocks(
                 groups.pop(target, None)
                 odd.add(log.path)
                 continue
+            if BlockKind.HFILE_DATA not in data:
+                block = as_avro_block(block, f"{log.path} of table {storage.uri}")
             if block.kind not in (*data, BlockKind.DELETE):
                 raise UnsupportedTableError(
                     f"{log.path} of table {storage.uri} holds a {block.kind.name} block, which this release cannot merge"
@@ -196,7 +199,7 @@ def loaded_block(storage: Storage, block: LogBlock, path: str) -> LogBlock:
     """A block with its content."""
     try:
         data = storage.read(path, block.offset, block.size_bytes)
-        return decode_block(data, 0)[0]
+        return as_avro_block(decode_block(data, 0)[0], f"{path} of table {storage.uri}")
     except FileNotFoundError as exc:
         raise missing_file_error(storage, path) from exc
     except CorruptFileError as exc:

@@ -80,10 +80,10 @@ def encode_batches(table: pa.Table, record: AvroType, *, framed: bool = False) -
         pieces: list[Column] = []
         for (_, inner), column in zip(record.fields, batch.columns):
             pieces += pieces_of(inner, _as_stored(inner, column))
-        yield join([_frame_heads(pieces), *pieces] if framed else pieces)
+        yield join([frame_heads(pieces), *pieces] if framed else pieces)
 
 
-def _frame_heads(pieces: list[Column]) -> Column:
+def frame_heads(pieces: list[Column]) -> Column:
     lengths: Ints = np.sum([lengths_of(piece) for piece in pieces], axis=0)
     if len(lengths) and lengths.max() >= 1 << 31:
         raise SchemaError(f"a record takes {lengths.max()} bytes as Avro; a log block holds records below 2 GiB")

@@ -13,9 +13,9 @@ import pyarrow as pa
 
 from hoodie.errors import CorruptFileError, SchemaError, UnsupportedTableError
 from hoodie.format.avro_codec import decode_records
-from hoodie.format.avro_encode import encode_batches
+from hoodie.format.avro_encode import encode_batches, frame_heads
 from hoodie.format.avro_schema import AvroType, record_type
-from hoodie.format.avro_wire import Ints, data_of, offsets_in
+from hoodie.format.avro_wire import Column, Ints, data_of, join, offsets_in
 from hoodie.format.base_file import AVRO_SCHEMA
 from hoodie.format.cursor import Cursor, i32
 from hoodie.format.delete_codec import decode_deletes, encode_deletes
@@ -61,6 +61,13 @@ def encode_avro_data(table: pa.Table, record: AvroType) -> bytes:
         bounds = offsets_in(records)
         content.append(memoryview(data_of(records))[bounds[0] : bounds[-1]])
     return b"".join(content)
+
+
+def framed_avro_data(records: Column) -> bytes:
+    """The content of an Avro data block of records that are encoded."""
+    framed = join([frame_heads([records]), records])
+    bounds = offsets_in(framed)
+    return b"".join((i32(VERSION), i32(len(records)), memoryview(data_of(framed))[bounds[0] : bounds[-1]]))
 
 
 def encode_avro_contents(table: pa.Table, record: AvroType, counts: Sequence[int]) -> list[bytes]:

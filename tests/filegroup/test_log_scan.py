@@ -171,8 +171,8 @@ def test_payloads_that_do_not_decode_are_told_with_the_file():
 
 def test_blocks_that_cannot_be_merged_are_unsupported():
     header = {HeaderKey.INSTANT_TIME: t(1)}
-    with pytest.raises(UnsupportedTableError, match="holds a HFILE_DATA block"):
-        scan([encode_block(BlockKind.HFILE_DATA, header, b"x")])
+    with pytest.raises(UnsupportedTableError, match="holds a CDC_DATA block"):
+        scan([encode_block(BlockKind.CDC_DATA, header, b"x")])
     merged = MergeRule(MergeMode.CUSTOM, ("ts",))
     with pytest.raises(UnsupportedTableError, match=r"\.log\.1_0-0-0 of table .* a payload of its own"):
         scan([data(1, ("a", 1, "a1"))], rule=merged)
