@@ -45,5 +45,7 @@ def decode_commit_file(
         found = decode_commit(data, path=path, completed=True, texts=texts)
     else:
         name = REPLACE_COMMIT if action is Action.REPLACECOMMIT else COMMIT
-        found = commit_of(hoodie.format.plan_avro.decode_plan(name, data, path=path), path=path, completed=True)
+        # What it says of files is checked below.
+        record = hoodie.format.plan_avro.decode_plan(name, data, path=path, exact=False)
+        found = commit_of(record, path=path, completed=True)
     return check_commit(found, path=path, time=time)

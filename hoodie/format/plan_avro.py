@@ -81,22 +81,24 @@ def encode_entry(record_name: str, value: Mapping[str, Any]) -> bytes:
         raise SchemaError(f"a value does not fit {record_name}: {exc}") from exc
 
 
-def decode_plan(record_name: str, data: bytes, *, path: str) -> dict[str, Any]:
+def decode_plan(record_name: str, data: bytes, *, path: str, exact: bool = True) -> dict[str, Any]:
     """The record in a container file, with the fields of the known type.
+
+    `exact`: it is encoded again, to see that it is as a writer encodes it. That takes twice the time of decoding.
 
     Raises:
         CorruptFileError: the bytes are no such file, or its schema is none that a plan can have; names `path`.
         UnsupportedTableError: it is compressed, which no version of Hudi does with timeline files.
     """
     try:
-        return _decode(record_name, data)
+        return _decode(record_name, data, exact=exact)
     except CorruptFileError as exc:
         raise CorruptFileError(f"{path}: no readable {record_name} ({len(data)} bytes): {exc}") from exc
     except UnsupportedTableError as exc:
         raise UnsupportedTableError(f"{path}: {exc}") from exc
 
 
-def _decode(record_name: str, data: bytes) -> dict[str, Any]:
+def _decode(record_name: str, data: bytes, *, exact: bool) -> dict[str, Any]:
     header, at = _read_header(data)
     codec = header.get("avro.codec", b"null")
     if codec != b"null":
@@ -114,7 +116,7 @@ def _decode(record_name: str, data: bytes) -> dict[str, Any]:
         )
     writer = _writer_schema(record_name, header.get("avro.schema", b""))
     reader = None if writer == _known_as_written(record_name) else _known(record_name)[1]
-    return _resolved(data[at : at + size], writer, reader)
+    return _resolved(data[at : at + size], writer, reader, exact=exact)
 
 
 def decode_entry(record_name: str, schema_text: bytes, record: bytes, fields: tuple[str, ...]) -> dict[str, Any]:
@@ -145,19 +147,20 @@ def _known_part(record_name: str, fields: tuple[str, ...]) -> Schema:
     return fastavro.parse_schema(schemas | {"fields": [each for each in schemas["fields"] if each["name"] in fields]})
 
 
-def _resolved(record: bytes, writer: Schema, reader: Schema | None) -> dict[str, Any]:
-    """`reader`: None where it would be the same schema. To resolve takes most of the time."""
+def _resolved(record: bytes, writer: Schema, reader: Schema | None, *, exact: bool = True) -> dict[str, Any]:
+    """`reader`: None where it would be the same schema: to resolve takes longer than to read."""
+    stream = io.BytesIO(record)
     try:
-        written = read_record(io.BytesIO(record), writer)
-        again = write_record(writer, written)
-        resolved = written if reader is None else read_record(io.BytesIO(record), writer, reader)
+        resolved = read_record(stream, writer, reader)
+        written = resolved if reader is None or not exact else read_record(io.BytesIO(record), writer)
+        again = write_record(writer, written) if exact else record
     except SchemaResolutionError as exc:
         raise CorruptFileError(f"the schema in the file does not lead to the known one: {exc}") from exc
     except _DECODE_ERRORS as exc:
         raise CorruptFileError(f"the record does not decode: {exc}") from exc
     # fastavro takes a negative union branch, any byte for a boolean, and bytes after the record. The writers of plans
     # encode a value in one way only, so a record that does not come back the same is damaged.
-    if again != record:
+    if again != record or stream.tell() != len(record):
         raise CorruptFileError("the record does not decode cleanly to the end of its block")
     return dict(resolved)
 
