@@ -48,6 +48,13 @@ def is_raw(kind: Any) -> bool:
     )
 
 
+def has_shredded(kind: Any) -> bool:
+    """Whether parts of variants stand in columns of their own, at any depth of a file's column."""
+    if is_raw(kind):
+        return any(kind.field(i).name == TYPED_VALUE for i in range(kind.num_fields))
+    return any(has_shredded(kind.field(i).type) for i in range(kind.num_fields))
+
+
 def _is_one(kind: pa.DataType) -> bool:
     return is_variant(kind) or isinstance(kind, pa.JsonType)
 

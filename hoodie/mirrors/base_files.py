@@ -11,6 +11,7 @@ from hoodie.errors import UnsupportedTableError
 from hoodie.filegroup.slice_reader import open_base_file
 from hoodie.format.column_stats import has_bounds, ranges_of_footer
 from hoodie.format.timestamp_labels import holds_mislabelled
+from hoodie.format.variants import has_shredded, has_variant
 from hoodie.keygen.unstored import FolderValues
 from hoodie.model.columns import Column
 from hoodie.model.files import BaseFile
@@ -66,7 +67,7 @@ class Describing:
 
 
 def _reads_as(stored: Any, now: Any) -> bool:
-    if holds_mislabelled(stored, now):
+    if holds_mislabelled(stored, now) or (has_variant(now) and has_shredded(stored)):
         return False
     types = pa.types
     if types.is_nested(now) or (types.is_timestamp(stored) and types.is_timestamp(now)):

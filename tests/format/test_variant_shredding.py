@@ -45,6 +45,9 @@ def pairs(column):
         ({"event_type": None, "event_ts": AT}, EVENT),
         ({"event_type": "noop", "event_ts": "2024-10-24"}, EVENT),
         ({}, EVENT),
+        *((["x" * (size - 5)], [pa.string()]) for size in (255, 256, 65535, 65536)),
+        (["y"] * 255, [pa.string()]),
+        (["y"] * 256, [pa.string()]),
         (
             {"location": {"latitude": 1.5, "longitude": "?"}},
             {"location": {"latitude": pa.float64(), "longitude": pa.float64()}},

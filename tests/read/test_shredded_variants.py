@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hoodie
+from hoodie.errors import UnsupportedTableError
 from hoodie.format.variant_values import encoded
 from tests.shredding import NULL, shred_files
 
@@ -77,3 +78,16 @@ def test_writes_keep_the_values_and_store_them_whole(table):
     assert stored(table) == expected()
     newest = max(Path(table.uri).glob("*.parquet"), key=lambda path: path.stat().st_mtime_ns)
     assert [field.name for field in pq.read_schema(newest).field("v").type] == ["metadata", "value"]
+
+
+@pytest.mark.parametrize("target", ["delta", "iceberg"])
+def test_their_files_are_not_published(tmp_path, target):
+    """Readers of other formats would give null, or objects without some of their fields."""
+    table = hoodie.create_table(tmp_path / "t", {"id": int, "v": "variant"}, record_key="id")
+    table.upsert([{"id": 1, "v": {"n": 1}}])
+    shred_files(table, {1: {"n": 1}}, {"n": pa.int64()})
+    table = hoodie.open_table(table.uri)
+    with pytest.raises(UnsupportedTableError, match="typed_value"):
+        table.publish(target)
+    assert table.cluster(sort_by=["id"])
+    table.publish(target)
