@@ -22,7 +22,7 @@ from hoodie.filegroup.log_scan import LogRecords, collect
 from hoodie.filegroup.log_writer import Deletes, encode_blocks
 from hoodie.filegroup.merge import positions_in
 from hoodie.filegroup.new_base_file import STAGE, avro_of, new_attempt
-from hoodie.filegroup.ordering import fields_of, whole
+from hoodie.filegroup.ordering import columns_of, whole
 from hoodie.filegroup.row_copies import UNKNOWN, copied_rows, write_row_copy
 from hoodie.filegroup.slice_reader import read_base_file
 from hoodie.filegroup.staging import open_staged
@@ -168,17 +168,13 @@ class _Written:
             RECORD_KEY: deletes.keys,
             PARTITION_PATH: deletes.partition_paths,
             PLACE: places.slice(rows.num_rows),
-            **_fields(deletes.ordering, self._context),
+            **(
+                {}
+                if deletes.ordering is None
+                else columns_of(deletes.ordering, self._context.schema, self._context.rule)
+            ),
         }
         return copied_rows(rows, live, pa.table(columns), self._context.rule)
-
-
-def _fields(ordering: pa.Array | None, context: WriteContext) -> dict[str, pa.Array]:
-    """The ordering values of deletes as columns."""
-    if ordering is None:
-        return {}
-    names = [name for name in context.rule.ordering_fields if name in context.schema.names]
-    return dict(zip(names, fields_of(ordering), strict=True))
 
 
 def _places(storage: Storage, base: BaseFile | None, keys: pa.Array) -> np.ndarray:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import SchemaError
+from hoodie.model.nested import field_at
 from hoodie.model.plans import MergeRule
 
 Column = pa.Array | pa.ChunkedArray
@@ -23,7 +24,7 @@ def ordering_type(schema: pa.Schema, rule: MergeRule) -> pa.DataType | None:
     """Type of the ordering column: that of the one field, or a struct of several; None where the schema has none of them."""
     if rule.positions and rule.ordering_fields[0] in schema.names:
         return _POSITION
-    fields = [schema.field(name) for name in rule.ordering_fields if name in schema.names]
+    fields = [field for name in rule.ordering_fields if (field := field_at(schema, name)) is not None]
     if len(fields) < 2:
         return fields[0].type if fields else None
     return pa.struct([field.with_nullable(True) for field in fields])
@@ -37,10 +38,33 @@ def ordering_of(rows: pa.Table | pa.RecordBatch, rule: MergeRule) -> pa.Array | 
     if rule.positions:
         return _positions(whole(rows.column(rule.ordering_fields[0])), rule.ordering_fields[0])
     if not pa.types.is_struct(kind):
-        return whole(rows.column(next(name for name in rule.ordering_fields if name in rows.schema.names)))
-    parts = [whole(rows.column(field.name)) for field in kind]
+        return _values_at(rows, next(name for name in rule.ordering_fields if field_at(rows.schema, name) is not None))
+    parts = [_values_at(rows, field.name) for field in kind]
     missing = np.logical_and.reduce([bools(pc.is_null(part)) for part in parts])
     return pa.StructArray.from_arrays(parts, fields=list(kind), mask=pa.array(missing))
+
+
+def _values_at(rows: pa.Table | pa.RecordBatch, path: str) -> pa.Array:
+    top, *inner = path.split(".")
+    values = whole(rows.column(top))
+    return pc.struct_field(values, inner) if inner else values
+
+
+def columns_of(ordering: pa.Array, schema: pa.Schema, rule: MergeRule) -> dict[str, pa.Array]:
+    """The columns whose ordering values these are; what else is in such a column is null."""
+    paths = [name for name in rule.ordering_fields if field_at(schema, name) is not None]
+    values = dict(zip(paths, fields_of(ordering), strict=True))
+
+    def built(kind: pa.DataType, path: str) -> pa.Array:
+        if path in values:
+            return values[path]
+        if not any(each.startswith(f"{path}.") for each in values):
+            return pa.nulls(len(ordering), kind)
+        members = [kind.field(i) for i in range(kind.num_fields)]
+        parts = [built(member.type, f"{path}.{member.name}") for member in members]
+        return pa.StructArray.from_arrays(parts, fields=members)
+
+    return {name: built(schema.field(name).type, name) for name in rule.ordering_columns if name in schema.names}
 
 
 def stored_ordering(rows: pa.Table, rule: MergeRule) -> pa.Array | None:

@@ -61,7 +61,7 @@ def block_columns(
     if not context.some_columns or given is None or file_slice.base is None or context.history is not None:
         return None
     absent = [field for field in context.schema if field.name not in given]
-    by_event_time = rule.mode is MergeMode.EVENT_TIME_ORDERING and set(rule.ordering_fields) <= {*given}
+    by_event_time = rule.mode is MergeMode.EVENT_TIME_ORDERING and set(rule.ordering_columns) <= {*given}
     plain = rule.fill is None and rule.merger is None and not rule.payload
     if not (absent and by_event_time and plain and all(field.nullable for field in absent)):
         return None

@@ -108,4 +108,4 @@ def _obeys_ordering(rule: MergeRule) -> bool:
 
 
 def _ordering_fields(context: WriteContext) -> list[str]:
-    return [name for name in context.rule.ordering_fields if name in context.full_schema.names]
+    return [name for name in context.rule.ordering_columns if name in context.full_schema.names]

@@ -88,7 +88,7 @@ def can_be_copied(rule: MergeRule) -> bool:
 
 def copied_rows(stamped: pa.Table, live: pa.Table, deleted: pa.Table, rule: MergeRule) -> pa.Table:
     """What a copy has of one log file: the stamped rows of `live`, and the keys of `deleted`; both as prepared."""
-    kept = {RECORD_KEY, PARTITION_PATH, *rule.ordering_fields} & {*deleted.column_names}
+    kept = {RECORD_KEY, PARTITION_PATH, *rule.ordering_columns} & {*deleted.column_names}
 
     def with_deleted(field: pa.Field[Any]) -> pa.ChunkedArray[Any]:
         there = field.name in kept

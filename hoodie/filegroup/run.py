@@ -253,7 +253,7 @@ def encodable(context: WriteContext, file_slice: FileSlice) -> frozenset[str]:
         return frozenset()
     marker = (rule.delete_marker.field,) if rule.delete_marker is not None else ()
     made_of = context.unstored.looked_at if context.unstored is not None else ()
-    looked_at = {RECORD_KEY, *rule.ordering_fields, *marker, *made_of}
+    looked_at = {RECORD_KEY, *rule.ordering_columns, *marker, *made_of}
     return frozenset(context.full_schema.names) - looked_at
 
 

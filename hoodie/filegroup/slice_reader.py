@@ -193,7 +193,7 @@ def log_records(
 
 def merge_columns(schema: pa.Schema, rule: MergeRule, full: pa.Schema) -> pa.Schema:
     """The schema plus what merging looks at: the record key and the ordering fields."""
-    extra = [RECORD_KEY, *(name for name in rule.ordering_fields if name in full.names)]
+    extra = [RECORD_KEY, *(name for name in rule.ordering_columns if name in full.names)]
     missing = [full.field(name) for name in extra if name not in schema.names]
     return pa.schema([*schema, *missing])
 

@@ -224,7 +224,7 @@ class _Decision:
     def _copies(self, of_row: np.ndarray, of_slice: np.ndarray) -> tuple[pa.Table, np.ndarray, np.ndarray, np.ndarray]:
         """Stored rows with, for each, its record and its file group; and for each pair whether a row lives there."""
         context, full = self._context, self._context.full_schema
-        names = [name for name in context.rule.ordering_fields if name in full.names]
+        names = [name for name in context.rule.ordering_columns if name in full.names]
         if self._merges_values or context.given is not None:
             names = list(context.schema.names)
         stored, copy_row, copy_slice, lives = [], [], [], np.zeros(len(of_row), dtype=bool)
@@ -357,7 +357,7 @@ class _Decision:
         of_row, of_slice = self._copy_row[others], self._copy_slice[others]
         gone = rows.take(pa.array(of_row))
         leaves = ~is_delete[of_row]
-        for name in self._context.rule.ordering_fields:
+        for name in self._context.rule.ordering_columns:
             if name in gone.column_names:  # without a value it wins whatever it meets
                 column = gone.column(name)
                 at = gone.column_names.index(name)

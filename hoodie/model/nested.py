@@ -40,6 +40,16 @@ def _nullable(field: pa.Field) -> pa.Field:
     return field.with_type(nullable_parts(field.type)).with_nullable(True)
 
 
+def field_at(schema: pa.Schema, path: str) -> pa.Field | None:
+    """The column, or the part of one, at a path such as `address.zip`, called by the path; None where there is none."""
+    top, *inner = path.split(".")
+    found = schema.field(top) if top in schema.names else None
+    for name in inner:
+        at = found.type.get_field_index(name) if found is not None and pa.types.is_struct(found.type) else -1
+        found = None if found is None or at < 0 else found.type.field(at)
+    return None if found is None else found.with_name(path)
+
+
 def column_paths(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:
     """The names of columns and of what is inside of them, such as `address.zip` and `tags.element`."""
     for field in fields:

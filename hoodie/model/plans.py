@@ -271,9 +271,14 @@ class MergeRule:
         if self.mode is MergeMode.CUSTOM:
             return f"it merges records by {self.merger.name if self.merger else 'a payload of its own'}, which cannot be run on logs"
         nested = next((name for name in self.ordering_fields if "." in name), None)
-        if nested and self.mode is MergeMode.EVENT_TIME_ORDERING:
-            return f"ordering column {nested} is a part of a column, and this release orders rows by whole columns"
+        if nested and self.fill is not None:
+            return f"it fills columns one by one, and its ordering column {nested} is a part of one"
         return None
+
+    @property
+    def ordering_columns(self) -> tuple[str, ...]:
+        """The columns that the ordering fields are, or are parts of."""
+        return tuple(dict.fromkeys(name.partition(".")[0] for name in self.ordering_fields))
 
 
 @dataclass(frozen=True)

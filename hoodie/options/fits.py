@@ -26,7 +26,6 @@ from hoodie.options.table import (
     names_of,
     no_dropped_columns,
     no_virtual_keys,
-    not_ordered,
 )
 from hoodie.options.table_options import PAYLOAD_CLASS, TableOptions
 from hoodie.options.values import (
@@ -75,8 +74,8 @@ def check_writable(config: TableConfig) -> None:
     elif config.merge_mode is MergeMode.CUSTOM and config.rule.merger is None:
         merger = config.raw.get(PAYLOAD) or config.raw.get(STRATEGY)
         reason = f"its records are merged by {merger}, which this release does not have"
-    elif not_ordered(config.ordering_fields):
-        reason = not_ordered(config.ordering_fields)
+    elif config.rule.merger is None and config.rule.refusal:
+        reason = config.rule.refusal
     elif config.keygen not in SUPPORTED_KEY_GENERATORS:
         named = config.raw.get(KEYGEN_TYPE) or config.raw.get(KEYGEN_CLASS)
         reason = f"its key generator is {named}, this release has {', '.join(SUPPORTED_KEY_GENERATORS)}"

@@ -238,10 +238,6 @@ def table_properties(options: TableOptions) -> dict[str, str]:
     keygen = options.keygen or infer_key_generator(keys, options.partition_fields or ())
     _check_key_generator(keygen, keys, partition, settings, table=options.name)
     _check_unstored(options, keygen, keys)
-    if not_ordered(ordering):
-        raise OptionError(
-            f"table {options.name!r}: {not_ordered(ordering)}; order by a column of the table, or by none"
-        )
     database = options.database_name or ""
     if options.merger and not is_registered(options.merger):
         raise OptionError(not_registered(options.merger))
@@ -468,12 +464,6 @@ def no_virtual_keys(keygen: KeyGeneratorType, keys: tuple[str, ...]) -> str | No
     if keygen not in VIRTUAL_KEY_GENERATORS:
         return f"only key generators {', '.join(VIRTUAL_KEY_GENERATORS)} go without the _hoodie_ columns, not {keygen}"
     return None
-
-
-def not_ordered(ordering: tuple[str, ...]) -> str | None:
-    """Why rows are not ordered by these fields."""
-    nested = next((name for name in ordering if "." in name), None)
-    return nested and f"ordering column {nested} is a part of a column, and this release orders rows by whole columns"
 
 
 def no_dropped_columns(keygen: KeyGeneratorType, partition: tuple[str, ...], ordering: tuple[str, ...]) -> str | None:

@@ -56,7 +56,7 @@ class CopiedRows(LogRows):
         return self.copy.positions
 
     def values(self, storage: Storage, context: ReadContext, *, keys: bool, ordering: bool) -> Values | None:
-        names = [*([RECORD_KEY] if keys else []), *(context.rule.ordering_fields if ordering else ())]
+        names = [*([RECORD_KEY] if keys else []), *(context.rule.ordering_columns if ordering else ())]
         schema = pa.schema([context.schema.field(n) for n in dict.fromkeys(names) if n in context.schema.names])
         rows = read_copied_columns(storage, self.copy, schema=schema)
         if rows is None:
@@ -135,7 +135,7 @@ def known_deletion_vectors(
     Raises:
         CorruptFileError: a base file cannot be read.
     """
-    types = tuple(str(field.type) for field in context.schema if field.name in context.rule.ordering_fields)
+    types = tuple(str(field.type) for field in context.schema if field.name in context.rule.ordering_columns)
     key = (storage.identity, context.rule, types, tuple(slices))
     found = cache.find(DELETION_VECTORS, key)
     if found is None:

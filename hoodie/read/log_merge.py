@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import CorruptFileError
 from hoodie.filegroup.merge import beats_stored, key_codes, latest_of_each, positions_in, unconditional
-from hoodie.filegroup.ordering import missing_is_zero, ordering_of, whole
+from hoodie.filegroup.ordering import missing_is_zero, ordering_of, ordering_type, whole
 from hoodie.filegroup.row_copies import DELETED_KEY, ROW
 from hoodie.filegroup.slice_reader import open_base_file, read_base_file
 from hoodie.format.column_stats import ranges_of_footer
@@ -152,7 +152,7 @@ def _entries(
     places = _joined(_places(part, logged[at].base) for at, part in parts)
     unknown = places < 0
     by_event_time = context.rule.mode is MergeMode.EVENT_TIME_ORDERING
-    fields = by_event_time and any(name in context.schema.names for name in context.rule.ordering_fields)
+    fields = by_event_time and ordering_type(context.schema, context.rule) is not None
     keys, ordering = None, None
     if fields or unknown.any():
         read = partial(_values, storage, context, keys=bool(unknown.any()), ordering=fields)
@@ -272,7 +272,7 @@ def _beat_stored(
             return
         if lows is not None and _is_later(storage, cache, context, base, int(lows[start:stop].min())):
             return
-        schema = pa.schema([f for f in context.schema if f.name in context.rule.ordering_fields])
+        schema = pa.schema([f for f in context.schema if f.name in context.rule.ordering_columns])
         rows = pa.Table.from_batches(read_base_file(storage, base, schema), schema)
         places = entries.places[winners[meets[start:stop]]]
         require_rows(base, rows.num_rows, places)

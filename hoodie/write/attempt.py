@@ -27,6 +27,7 @@ from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, TableType, UpdateStrategy, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice, LogFile
 from hoodie.model.index_results import format_ways
+from hoodie.model.nested import field_at
 from hoodie.model.payloads import NON_BLOCKING, CommitMetadata, WriteStat
 from hoodie.model.plans import AppendTask, WriteContext, WriteResult
 from hoodie.model.results import CommitResult
@@ -508,8 +509,8 @@ def _revives(result: WriteResult | None) -> bool:
 
 
 def orders_texts(context: TableContext, schema: pa.Schema) -> bool:
-    ordering = [schema.field(name).type for name in context.config.ordering_fields if name in schema.names]
-    return any(map(pa.types.is_string, ordering))
+    fields = [field_at(schema, name) for name in context.config.ordering_fields]
+    return any(field is not None and pa.types.is_string(field.type) for field in fields)
 
 
 def action_of(table_type: TableType) -> Action:

@@ -65,6 +65,8 @@ def create_at(
             *(storage.uri, DROP_COLUMNS),
         )
     config = parse_table_config(properties, uri=storage.uri)
+    if config.rule.merger is None and config.rule.refusal:
+        raise OptionError(f"table {config.name!r}: {config.rule.refusal}; order by a column of the table, or by none")
     if concurrency.non_blocking:
         check_non_blocking(config)
     if config.layout.by_completion:

@@ -40,7 +40,7 @@ class Preparation:
     delete_all: bool
     """The operation deletes: every row is a delete that always wins."""
     table_name: str
-    ordering_fields: tuple[str, ...] = ()
+    ordering_columns: tuple[str, ...] = ()
     given: tuple[str, ...] | None = None
     """Columns of the batch, where absent ones keep their stored values; None: absent ones are null."""
     sort_by_key: bool = False
@@ -135,7 +135,7 @@ def prepare_rows(rows: pa.Table, preparation: Preparation) -> pa.Table:
                 f"column {field.name!r} of table {table!r} is not nullable, and {empty} of {rows.num_rows} rows "
                 "have null in it; fill them or leave the rows out"
             )
-        if gone is not None and field.name in preparation.ordering_fields:
+        if gone is not None and field.name in preparation.ordering_columns:
             column = pc.if_else(gone, pa.scalar(None, field.type), column)  # such a delete wins whatever its row says
         columns[field.name] = column
     fields: list[pa.Field] = [pa.field(RECORD_KEY, pa.string()), pa.field(PARTITION_PATH, pa.string())]

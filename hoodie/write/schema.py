@@ -11,7 +11,7 @@ from hoodie.errors import KeyFieldError, SchemaError
 from hoodie.format.variants import EXTENSION, VARIANT, is_raw, is_variant
 from hoodie.format.vectors import is_vector
 from hoodie.model.meta_fields import IS_DELETED, without_meta_fields
-from hoodie.model.nested import nullable_columns
+from hoodie.model.nested import field_at, nullable_columns
 from hoodie.options.option import option_name
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
@@ -224,10 +224,15 @@ def require_types(schema: pa.Schema) -> None:
 
 def require_ordering_types(schema: pa.Schema, ordering: Sequence[str]) -> None:
     """Raises KeyFieldError for an ordering column of a type that has no order."""
-    for field in schema:
-        if field.name in ordering and pa.types.is_nested(field.type):
+    for path in ordering:
+        field = field_at(schema, path)
+        if field is None and path.partition(".")[0] in schema.names:
             raise KeyFieldError(
-                f"ordering column {field.name!r} is of type {field.type}, which has no order\n"
+                f"ordering column {path!r} is no part of column {path.partition('.')[0]!r}: name one that is"
+            )
+        if field is not None and pa.types.is_nested(field.type):
+            raise KeyFieldError(
+                f"ordering column {path!r} is of type {field.type}, which has no order\n"
                 "  fix:     use a string, number, boolean, decimal, date, timestamp or binary column"
             )
 

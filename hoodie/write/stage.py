@@ -188,7 +188,7 @@ def plan_preparation(
         keygen,
         deletes,
         config.name,
-        context.rule.ordering_fields,
+        context.rule.ordering_columns,
         given=tuple(given.names) if rules.partial else None,
         sort_by_key=rules.sorts,
         marker=context.rule.delete_marker or options.delete_marker,
