@@ -58,6 +58,7 @@ MODES = {
     "commit time": Mode({"hoodie.datasource.write.payload.class": f"{MODEL}OverwriteWithLatestAvroPayload"}),
     "no ordering field": Mode({}, ordering=""),
     "several ordering fields": Mode({}, ordering="ts,a"),
+    "part of a column": Mode({}, ordering="s.ts"),
     "non-defaults": Mode(
         {"hoodie.datasource.write.payload.class": f"{MODEL}OverwriteNonDefaultsWithLatestAvroPayload"}
     ),
@@ -86,7 +87,8 @@ def history(seed: int, mode: Mode, *, steps: int = 5, keys: int = 24) -> list[tu
                         "part": f"p{key % 2}",
                         "a": chance.choice([None, f"a{step}"] if nullable else ["x", "y"]),
                         "b": chance.choice([None, 0, 10 * step + 1]),
-                        "ts": chance.choice([1, 2, 3]),
+                        "ts": (ts := chance.choice([1, 2, 3])),
+                        "s": {"ts": ts, "x": step},
                         "Op": chance.choice(mode.codes) if step else "I",
                         "_hoodie_is_deleted": bool(step and chance.random() < 0.15),
                     }
@@ -94,6 +96,11 @@ def history(seed: int, mode: Mode, *, steps: int = 5, keys: int = 24) -> list[tu
         deletes = step in (2, 4) and chance.random() < 0.8
         found.append(("delete" if deletes else "upsert", rows[: len(rows) // 3] if deletes else rows))
     return found
+
+
+def schema_of(mode: Mode) -> pa.Schema:
+    nested = pa.field("s", pa.struct([("ts", pa.int64()), ("x", pa.int64())]))
+    return SCHEMA.append(nested) if mode.ordering.startswith("s.") else SCHEMA
 
 
 def disagreements(hudi, path) -> list[View]:
@@ -118,7 +125,7 @@ FIRST = [("COPY_ON_WRITE", True), ("MERGE_ON_READ", False)]
 @pytest.mark.parametrize("name", MODES)
 def test_in_turns_we_and_hudi_merge_alike(hudi, tmp_path, name, table_type, first_is_hudi):
     mode = MODES[name]
-    path = tmp_path / "t"
+    path, schema = tmp_path / "t", schema_of(mode)
     options = {
         "hoodie.table.name": path.name,
         "hoodie.datasource.write.recordkey.field": "id",
@@ -129,7 +136,7 @@ def test_in_turns_we_and_hudi_merge_alike(hudi, tmp_path, name, table_type, firs
     }
     options = {key: value for key, value in options.items() if value}
     for step, (operation, rows) in enumerate(history(7, mode)):
-        data = pa.Table.from_pylist(rows, schema=SCHEMA)
+        data = pa.Table.from_pylist(rows, schema=schema)
         if (step % 2 == 0) == first_is_hudi:
             more = {"hoodie.datasource.write.operation": operation}
             hudi.write(path, data, options | more, mode="append" if step else "overwrite")
@@ -137,7 +144,7 @@ def test_in_turns_we_and_hudi_merge_alike(hudi, tmp_path, name, table_type, firs
         if not step:
             hoodie.create_table(
                 path,
-                SCHEMA,
+                schema,
                 record_key="id",
                 partition_by="part",
                 ordering=mode.ordering.split(",") if mode.ordering else None,
@@ -422,7 +429,7 @@ def test_hudi_rs_reads_what_we_write_or_refuses_it(tmp_path, name):
     mode = MODES[name]
     table = hoodie.create_table(
         tmp_path / "t",
-        SCHEMA,
+        schema_of(mode),
         record_key="id",
         partition_by="part",
         ordering=mode.ordering.split(",") if mode.ordering else None,
@@ -430,10 +437,11 @@ def test_hudi_rs_reads_what_we_write_or_refuses_it(tmp_path, name):
         options=mode.options,
     )
     for operation, rows in history(11, mode):
-        data = pa.Table.from_pylist(rows, schema=SCHEMA)
+        data = pa.Table.from_pylist(rows, schema=schema_of(mode))
         table.delete(data.select(["id", "part"])) if operation == "delete" else table.upsert(data)
     if name in RUST_REFUSES:
         with pytest.raises(Exception, match=RUST_REFUSES[name]):
             rust_peer.read(tmp_path / "t")
         return
-    assert rust_peer.read(tmp_path / "t") == ours(tmp_path / "t", View())
+    same = rust_peer.read(tmp_path / "t") == ours(tmp_path / "t", View())
+    assert same == (name != "part of a column")  # hudi-rs 0.5.0 takes the later commit's row there

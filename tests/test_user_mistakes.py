@@ -318,7 +318,7 @@ def test_columns_that_properties_would_not_keep(tmp_path, argument, column):
 @pytest.mark.parametrize("argument", ["record_key", "partition_by", "ordering"])
 @pytest.mark.parametrize("column", ["s", "l", "m", "m.x"])
 def test_columns_that_make_no_keys_and_no_order(tmp_path, argument, column):
-    """Refused at once; without a schema, by the first write. Parts of structs make keys, and order nothing."""
+    """Refused at once; without a schema, by the first write. Parts of structs do."""
     struct, items = pa.struct([("x", pa.int64())]), pa.list_(pa.int64())
     schema = pa.schema([("id", "string"), ("s", struct), ("l", items), ("m", pa.map_("string", "int64"))])
     arguments = {"record_key": "id"} | {argument: column}
@@ -334,27 +334,28 @@ def test_columns_that_make_no_keys_and_no_order(tmp_path, argument, column):
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_a_table_of_others_that_orders_by_a_part_of_a_column(tmp_path, table_type):
-    """Its base files are read; its logs would be merged in another order."""
-    made = hoodie.create_table(tmp_path / "t", record_key="id", ordering="ts", table_type=table_type)
+def test_a_table_of_others_that_fills_columns_and_orders_by_a_part_of_one(tmp_path, table_type):
+    """Its base files are read; its logs would be merged in another way."""
+    fills = {"hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.PartialUpdateAvroPayload"}
+    with pytest.raises(OptionError, match=r"fills columns one by one, and its ordering column s[.]x is a part of one"):
+        hoodie.create_table(tmp_path / "t", record_key="id", ordering="s.x", table_type=table_type, options=fills)
+    made = hoodie.create_table(tmp_path / "t", record_key="id", ordering="ts", table_type=table_type, options=fills)
     rows = pa.table({"id": ["a"], "ts": [1], "s": [{"x": 1}]})
     made.upsert(rows)
     made.upsert(rows)
     properties = tmp_path / "t/.hoodie/hoodie.properties"
     properties.write_text(properties.read_text().replace("=ts", "=s.x"))
     theirs = hoodie.open_table(tmp_path / "t")
-    with pytest.raises(UnsupportedTableError, match=r"read, not written: ordering column s[.]x is a part of a column"):
+    with pytest.raises(UnsupportedTableError, match=r"read, not written: it fills columns one by one"):
         theirs.upsert(rows)
     assert theirs.scan(query="read_optimized").to_arrow().num_rows == 1
     if table_type == "COPY_ON_WRITE":
         assert theirs.scan().to_arrow().num_rows == 1
     else:
-        with pytest.raises(
-            UnsupportedTableError, match=r"has logs that cannot be merged: ordering column s[.]x is a part"
-        ):
+        with pytest.raises(UnsupportedTableError, match=r"has logs that cannot be merged: it fills columns"):
             theirs.scan().to_arrow()
         for service in (theirs.compact, partial(theirs.compact_logs, blocks=1)):
-            with pytest.raises(UnsupportedTableError, match=r"cannot be merged: ordering column s[.]x is a part"):
+            with pytest.raises(UnsupportedTableError, match=r"cannot be merged: it fills columns"):
                 service()
             assert not hoodie.open_table(tmp_path / "t").timeline.pending()
 

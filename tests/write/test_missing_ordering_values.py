@@ -49,27 +49,29 @@ def test_two_values_compare_so(kind):
 
 @st.composite
 def histories(draw):
-    """A type, and batches of (key, value), each with whether the table is compacted behind it."""
+    """A type, and batches of (key, value), each with whether the table is compacted behind it; whether values stand in structs."""
     kind = draw(st.sampled_from(list(VALUES)))
     value = st.none() | st.sampled_from(VALUES[kind])
     batch = st.lists(st.tuples(st.integers(0, 2), value), min_size=1, max_size=4)
-    return kind, draw(st.lists(st.tuples(batch, st.booleans()), min_size=1, max_size=4))
+    return kind, draw(st.lists(st.tuples(batch, st.booleans()), min_size=1, max_size=4)), draw(st.booleans())
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @settings(max_examples=15)
 @given(history=histories())
 def test_the_greatest_counts_in_one_batch_or_several(table_type, history):
-    kind, batches = history
+    kind, batches, nested = history
     clock = FakeClock()
     storage = new_storage(clock)
     options = {
         "hoodie.table.name": "t",
         "hoodie.datasource.write.table.type": table_type,
         "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.precombine.field": "x",
+        "hoodie.datasource.write.precombine.field": "s.in.x" if nested else "x",
     }
-    schema = pa.schema([("id", pa.int64()), ("x", kind), ("n", pa.int64())])
+    inner = pa.struct([("a", pa.string()), ("x", kind)])
+    outer = pa.struct([("in", inner)])
+    schema = pa.schema([("id", pa.int64()), ("s", outer) if nested else ("x", kind), ("n", pa.int64())])
     create_at(storage, parse_write_options(options).to_create(), schema=schema)
     table = opened(storage, clock)
     best = {}
@@ -78,9 +80,18 @@ def test_the_greatest_counts_in_one_batch_or_several(table_type, history):
             if key not in best or rank(kind, value) >= rank(kind, best[key][0]):
                 best[key] = (value, 10 * number + at)
         ids, values = zip(*batch, strict=True)
+        column = pa.array(values, kind)
+        if nested:  # a null stands there, or in place of one of the structs around it
+            gone = [
+                pa.array([value is None and key == no for key, value in zip(ids, values, strict=True)]) for no in (0, 1)
+            ]
+            column = pa.StructArray.from_arrays(
+                [pa.nulls(len(ids), pa.string()), column], fields=list(inner), mask=gone[0]
+            )
+            column = pa.StructArray.from_arrays([column], fields=list(outer), mask=gone[1])
         rows = {
             "id": pa.array(ids, pa.int64()),
-            "x": pa.array(values, kind),
+            "s" if nested else "x": column,
             "n": [10 * number + at for at in range(len(ids))],
         }
         table.upsert(pa.table(rows))
