@@ -55,11 +55,13 @@ def columns_of(ordering: pa.Array, schema: pa.Schema, rule: MergeRule) -> dict[s
     paths = [name for name in rule.ordering_fields if field_at(schema, name) is not None]
     values = dict(zip(paths, fields_of(ordering), strict=True))
 
-    def built(kind: pa.DataType, path: str) -> pa.Array:
+    def built(kind: Any, path: str) -> pa.Array:
         if path in values:
-            return values[path]
+            found: pa.Array = values[path]
+            return found
         if not any(each.startswith(f"{path}.") for each in values):
-            return pa.nulls(len(ordering), kind)
+            empty: pa.Array = pa.nulls(len(ordering), kind)
+            return empty
         members = [kind.field(i) for i in range(kind.num_fields)]
         parts = [built(member.type, f"{path}.{member.name}") for member in members]
         return pa.StructArray.from_arrays(parts, fields=members)

@@ -271,7 +271,7 @@ class MergeRule:
         if self.mode is MergeMode.CUSTOM:
             return f"it merges records by {self.merger.name if self.merger else 'a payload of its own'}, which cannot be run on logs"
         nested = next((name for name in self.ordering_fields if "." in name), None)
-        if nested and self.fill is not None:
+        if nested and self.fill is not None and self.mode is MergeMode.EVENT_TIME_ORDERING:
             return f"it fills columns one by one, and its ordering column {nested} is a part of one"
         return None
 
