@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -30,6 +29,7 @@ from pyspark_hoodie.dataframe import RowsHere
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.schema import given_schema, spark_schema
 from pyspark_hoodie.small_batch import TooLargeError, collected, is_small
+from pyspark_hoodie.sql_pairs import Pairs
 
 _DELETE, _UPDATE, _INSERT = 1, 2, 3
 """What a clause does, as Spark's query says it."""
@@ -42,6 +42,8 @@ class Target(NamedTuple):
     write: WriteOptions
     keygen: Callable[[], KeyGenerator]
     """Makes its keys."""
+    schema: pa.Schema
+    """Its columns, and the meta columns of keys and paths."""
     stored: Callable[[Sequence[str], Condition], pa.Table]
     """Columns of the stored rows that fulfil a condition."""
 
@@ -81,9 +83,7 @@ def small_merge(
     if columns:
         needed = records if by_key_alone else key_columns(config)
         alone = merging.alone(list(columns), list(names), needed, keys)
-    if alone is None and not merging.keepsUnmatched():
-        return None
-    source = DataFrame(java.Planning.frame(spark._jsparkSession, merging.given()), spark)
+    source = _frame(spark, merging.given())
     rows = _collected(source, target)
     if rows is None:
         return None
@@ -96,26 +96,40 @@ def small_merge(
             return made
     found = target.stored(list(merging.stored()), _having(there, target))
     if is_single and merging.equatesAlone():
-        plan = merging.paired(_plan(spark, _paired(found, rows, given, keeps_unmatched=merging.keepsUnmatched())))
+        pairs = Pairs(found, rows, given, keeps_unmatched=merging.keepsUnmatched())
+        changed = _of_clauses(merging, pairs, [*ids, *columns], [RECORD_KEY, PARTITION_PATH, *names], spark, target)
+        if changed is not None:
+            return RowsHere(changed)
+        plan = merging.paired(_plan(spark, pairs.whole()))
     else:
         plan = merging.joined(_plan(spark, found), _plan(spark, rows), is_single)
-    frame = DataFrame(java.Planning.frame(spark._jsparkSession, plan), spark)
+    frame = _frame(spark, plan)
     with SparkEngine(spark).described(f"merge {config.name}: join the rows of the source"):
         return RowsHere(collected(changes_of(frame, columns, ids, names)))
 
 
+def _of_clauses(
+    merging: Any, pairs: Pairs, places: list[int], names: Sequence[str], spark: Any, target: Target
+) -> pa.Table | None:
+    """What the clauses make of pairs; None: they are such that Spark has to look at whole rows."""
+    clauses = merging.clauses(places)
+    if clauses is None:
+        return None
+    clauses = [list(clause) for clause in clauses]
+    computed = None
+    if merging.computes():
+        frame = _frame(spark, merging.computed(_plan(spark, pairs.needed(list(merging.needed())))))
+        with SparkEngine(spark).described(f"merge {target.config.name}: compute values"):
+            computed = collected(frame)
+    return pairs.made(clauses, names[: len(places)], computed, target.schema)
+
+
+def _frame(spark: Any, plan: Any) -> DataFrame:
+    return DataFrame(spark._jvm.hoodie_spark.Planning.frame(spark._jsparkSession, plan), spark)
+
+
 def _plan(spark: Any, table: pa.Table) -> Any:
     return arrow_frame(spark, table)._jdf.queryExecution().analyzed()
-
-
-def _paired(stored: pa.Table, rows: pa.Table, given: pa.Table, *, keeps_unmatched: bool) -> pa.Table:
-    """Stored rows beside the rows of the source whose keys they have, and whether there is one."""
-    keys = given.column_names
-    left = given.append_column("row", pa.array(np.arange(given.num_rows)))
-    right = stored.select(keys).append_column("stored", pa.array(np.arange(stored.num_rows)))
-    met = left.join(right, keys, join_type="left outer" if keeps_unmatched else "inner", use_threads=False)
-    columns = [*stored.take(met["stored"]).columns, *rows.take(met["row"]).columns, met["stored"].is_valid()]
-    return pa.table({f"c{at}": column for at, column in enumerate(columns)})
 
 
 def _collected(source: DataFrame, target: Target) -> pa.Table | None:

@@ -15,6 +15,11 @@ import scala.collection.immutable.Seq;
 public class Merging {
   private static final Set KEY_TYPES = new HashSet(Arrays.asList(new String[] {"string", "byte", "short", "integer", "long", "date"}));
   private static final int DELETE = 1, UPDATE = 2, INSERT = 3;
+  private static final int COMPUTED = -2;
+  /* Whether the rows of a pair meet. */
+  private static final Attribute MEET = (Attribute) new Alias(
+    Literal$.MODULE$.TrueLiteral(), "meet", NamedExpression$.MODULE$.newExprId(), Planning.seq(new ArrayList()), scala.Option.empty(),
+    Planning.seq(new ArrayList())).toAttribute();
 
   private final MergeRows rows;
   /* Between the clauses and the join, or null; columns of its own are constants and what the optimizer pulled up. */
@@ -27,6 +32,8 @@ public class Merging {
   private boolean saysMore = false;
   /* Behind the columns of the source: what is computed of them. */
   private final List computed = new ArrayList();
+  /* Of pairs of rows: which clause fits, and values that are no columns. */
+  private final List made = new ArrayList();
 
   private Merging(MergeRows rows, Project middle, Join join, DataSourceV2ScanRelation target) {
     this.rows = rows;
@@ -70,7 +77,7 @@ public class Merging {
     return fits && other.deterministic() && equal.put(((Attribute) stored).name(), other) == null;
   }
 
-  /* Whether rows of the source without a partner count. Only then Spark's join sorts the whole table: else it costs as little as ours. */
+  /* Whether rows of the source without a partner count. */
   public boolean keepsUnmatched() { return join.joinType() == RightOuter$.MODULE$; }
 
   /* Columns of the table that equal something of the source. */
@@ -277,6 +284,134 @@ public class Merging {
   private LogicalPlan on(LogicalPlan below) {
     if (middle != null) below = new Project(middle.projectList(), below);
     return (LogicalPlan) rows.withNewChildren(Planning.seq(Arrays.asList(new Object[] {below})));
+  }
+
+  // -- What clauses make of pairs of rows: Spark computes what has to be computed, and the rest is taken where it stands.
+
+  /* What the clauses give, those of rows that meet first: 1 if it is one of these, its operation, and for each of these columns of the
+   * query where the value stands: the place of a column among `stored`, behind these of one of the source, behind these in `computed`;
+   * -1 is null. Null: it cannot be told. The first column of `computed` is the number of the clause that fits, -1 if none does.
+   */
+  public List clauses(List wanted) {
+    List found = new ArrayList(), values = new ArrayList();
+    if (!read(rows.matchedInstructions(), true, wanted, found, values)) return null;
+    if (!read(rows.notMatchedInstructions(), false, wanted, found, values)) return null;
+    Expression number = new If(MEET, number(rows.matchedInstructions(), 0), number(rows.notMatchedInstructions(), rows.matchedInstructions().size()));
+    made.clear();
+    made.add(number);
+    int first = stored().size() + join.right().output().size();
+    for (int column = 0; column < wanted.size(); column++) {
+      Expression value = null;
+      for (int clause = found.size() - 1; clause >= 0; clause--) {
+        Expression given = (Expression) ((List) values.get(clause)).get(column);
+        int place = placeInPairs(given);
+        if (place == COMPUTED) {
+          if (value == null) value = Literal$.MODULE$.create(null, given.dataType());
+          value = new If(new EqualTo(number, Literal$.MODULE$.apply(Integer.valueOf(clause))), given, value);
+          place = first + made.size();
+        }
+        ((List) found.get(clause)).add(Integer.valueOf(place));
+      }
+      if (value != null) made.add(value);
+    }
+    return found;
+  }
+
+  private boolean read(Seq instructions, boolean meet, List wanted, List found, List values) {
+    for (int i = 0; i < instructions.size(); i++) {
+      MergeRows.Instruction clause = (MergeRows.Instruction) instructions.apply(i);
+      Object done = Integer.valueOf(0);
+      boolean fits = clause.outputs().size() <= 1 && isOfPairs(meant(clause.condition(), meet), meet);
+      Seq output = clause.outputs().isEmpty() ? null : (Seq) clause.outputs().apply(0);
+      if (fits && output != null) {
+        fits = output.apply(0) instanceof Literal;
+        if (fits) done = ((Literal) output.apply(0)).value();
+      }
+      ArrayList given = new ArrayList();
+      for (int column = 0; fits && column < wanted.size(); column++) {
+        int at = ((Number) wanted.get(column)).intValue();
+        Object nothing = Literal$.MODULE$.create(null, ((Expression) rows.output().apply(at)).dataType());
+        Expression value = output == null ? (Expression) nothing : meant((Expression) output.apply(at), meet);
+        fits = isOfPairs(value, meet);
+        given.add(value);
+      }
+      if (!fits) return false;
+      values.add(given);
+      found.add(new ArrayList(Arrays.asList(new Object[] {Integer.valueOf(meet ? 1 : 0), done})));
+    }
+    return true;
+  }
+
+  /* With columns of the table and of the source alone. */
+  private Expression meant(Expression value, boolean meet) {
+    value = whole(value);
+    for (LogicalPlan at = join.left(); meet && at != target; at = (LogicalPlan) ((UnaryNode) at).child())
+      if (at instanceof Project) value = (Expression) value.transformUp(new Meant(meanings((Project) at)));
+    return value;
+  }
+
+  private boolean isOfPairs(Expression value, boolean meet) {
+    return value.deterministic() && value.references().subsetOf(meet ? target.outputSet().$plus$plus(given) : given);
+  }
+
+  private Expression number(Seq instructions, int first) {
+    Expression number = Literal$.MODULE$.apply(Integer.valueOf(-1));
+    for (int i = instructions.size() - 1; i >= 0; i--) {
+      MergeRows.Instruction clause = (MergeRows.Instruction) instructions.apply(i);
+      Expression mine = Literal$.MODULE$.apply(Integer.valueOf(first + i));
+      number = isAlways(clause) ? mine : new If(meant(clause.condition(), first == 0), mine, number);
+    }
+    return number;
+  }
+
+  private int placeInPairs(Expression value) {
+    if (value instanceof Literal && ((Literal) value).value() == null) return -1;
+    if (!(value instanceof Attribute)) return COMPUTED;
+    Seq there = (Seq) join.right().output();
+    for (int i = 0; i < there.size(); i++) if (((Expression) there.apply(i)).semanticEquals(value)) return stored().size() + i;
+    return stored().indexOf(((Attribute) value).name());
+  }
+
+  /* Whether something is left for Spark: a condition, or a value. */
+  public boolean computes() {
+    boolean any = made.size() > 1;
+    Seq met = rows.matchedInstructions(), unmet = rows.notMatchedInstructions();
+    any = any || !(met.isEmpty() || isAlways((MergeRows.Instruction) met.apply(0)));
+    return any || !(unmet.isEmpty() || isAlways((MergeRows.Instruction) unmet.apply(0)));
+  }
+
+  /* The places that `computed` needs. */
+  public List needed() {
+    TreeSet found = new TreeSet();
+    for (int i = 0; i < made.size(); i++) {
+      scala.collection.Iterator columns = ((Expression) made.get(i)).references().iterator();
+      while (columns.hasNext()) {
+        Attribute column = (Attribute) columns.next();
+        if (!column.semanticEquals(MEET)) found.add(Integer.valueOf(placeInPairs(column)));
+      }
+    }
+    return new ArrayList(found);
+  }
+
+  /* The query on pairs of rows: first whether they meet, then what is `needed`. */
+  public LogicalPlan computed(LogicalPlan pairs) {
+    HashMap there = new HashMap();
+    there.put(MEET.exprId(), pairs.output().apply(0));
+    List needed = needed(), names = stored();
+    for (int i = 0; i < needed.size(); i++) {
+      int place = ((Integer) needed.get(i)).intValue();
+      Object column = null;
+      if (place >= names.size()) column = join.right().output().apply(place - names.size());
+      else for (int j = 0; column == null; j++)
+        if (((Attribute) target.output().apply(j)).name().equals(names.get(place))) column = target.output().apply(j);
+      there.put(((Attribute) column).exprId(), pairs.output().apply(i + 1));
+    }
+    ArrayList columns = new ArrayList();
+    for (int i = 0; i < made.size(); i++) {
+      Expression value = (Expression) ((Expression) made.get(i)).transformUp(new Meant(there));
+      columns.add(named(value, "c" + i, NamedExpression$.MODULE$.newExprId()));
+    }
+    return new Project(Planning.seq(columns), pairs);
   }
 
   static class Instead extends scala.runtime.AbstractPartialFunction {

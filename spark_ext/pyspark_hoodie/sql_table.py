@@ -317,7 +317,7 @@ class CatalogTable:
             if command == "MERGE":
                 context, write = self._core.writer.context, self._request(WriteOperation.UPSERT, {}).write
                 keygen = partial(table_keys, context, self._snapshot, write)
-                target = Target(self._core.config, write, keygen, self._stored)
+                target = Target(self._core.config, write, keygen, self._plan({}).output, self._stored)
                 found = small_merge(query, columns, ids, names, target)
             return changes_of(query, columns, ids, names) if found is None else found
 

@@ -1,0 +1,98 @@
+"""Rows of a MERGE in Arrow: which stored row meets which row of the source, and what clauses make of them.
+
+Columns that a clause leaves as they are, or takes from the source, never go to Spark, which computes the other ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.filegroup.picks import column_taken
+from hoodie.model.plans import DELETED
+
+_DELETE = 1
+_NULL = -1
+
+
+class Pairs:
+    """Rows of a source that has each key once, each with the stored row that it meets, if there is one.
+
+    Args:
+        given: the keys of the source's rows.
+        keeps_unmatched: rows that meet none are there, too.
+    """
+
+    def __init__(self, stored: pa.Table, rows: pa.Table, given: pa.Table, *, keeps_unmatched: bool) -> None:
+        keys = given.column_names
+        left = given.append_column("row", pa.array(np.arange(given.num_rows)))
+        right = stored.select(keys).append_column("stored", pa.array(np.arange(stored.num_rows)))
+        met = left.join(right, keys, join_type="left outer" if keeps_unmatched else "inner", use_threads=False)
+        self._columns: list[pa.ChunkedArray] = [*stored.columns, *rows.columns]
+        self._first_of_source = stored.num_columns
+        self._rows = met["row"].to_numpy()
+        self._stored = pc.fill_null(met["stored"], _NULL).to_numpy()
+        self.meet: np.ndarray = self._stored != _NULL
+
+    def whole(self) -> pa.Table:
+        """Columns of the table, of the source, and whether they meet."""
+        return _table([*(self._taken(place) for place in range(len(self._columns))), pa.array(self.meet)])
+
+    def needed(self, places: Sequence[int]) -> pa.Table:
+        """Whether they meet, and the columns at these places."""
+        return _table([pa.array(self.meet), *(self._taken(place) for place in places)])
+
+    def _taken(self, place: int) -> pa.ChunkedArray:
+        return column_taken(self._columns[place], self._numbers(place))
+
+    def _numbers(self, place: int) -> np.ndarray:
+        return self._stored if place < self._first_of_source else self._rows
+
+    def made(
+        self, clauses: Sequence[Sequence[int]], names: Sequence[str], computed: pa.Table | None, kinds: pa.Schema
+    ) -> pa.Table | None:
+        """The values that the first fitting clause gives, and whether it deletes; rows that none changes are left out.
+
+        None: values of one column have several types.
+
+        Args:
+            clauses: as `Merging.clauses` has them. names: of the columns that they give. computed: as `Merging.computed` gives it;
+                None: the first clause fits. kinds: types of columns that nobody gives a value to.
+        """
+        first = len(self._columns)
+        number = self._first_clause(clauses) if computed is None else computed.column(0).to_numpy()
+        does = np.array([clause[1] for clause in clauses] + [0])
+        kept = np.flatnonzero(does[number])
+        columns = {DELETED: pa.array(does[number[kept]] == _DELETE)}
+        for at, name in enumerate(names):
+            places = np.array([clause[2 + at] for clause in clauses])[number[kept]]
+            chunks: list[pa.Array] = []
+            numbers = np.full(len(kept), _NULL)
+            for place in np.unique(places[places != _NULL]):
+                mine, offset = places == place, sum(map(len, chunks))
+                if place < first:
+                    column, found = self._columns[place], self._numbers(place)[kept[mine]]
+                elif computed is not None:
+                    column, found = computed.column(int(place) - first), kept[mine]
+                if chunks and column.type != chunks[0].type:
+                    return None
+                chunks += column.chunks
+                numbers[mine] = found + offset
+            columns[name] = (
+                column_taken(pa.chunked_array(chunks), numbers)
+                if chunks
+                else pa.nulls(len(kept), kinds.field(name).type)
+            )
+        return pa.table(columns)
+
+    def _first_clause(self, clauses: Sequence[Sequence[int]]) -> np.ndarray:
+        kinds = [clause[0] for clause in clauses]
+        of_met, of_others = (kinds.index(kind) if kind in kinds else _NULL for kind in (1, 0))
+        return np.where(self.meet, of_met, of_others)
+
+
+def _table(columns: Sequence[pa.ChunkedArray | pa.Array]) -> pa.Table:
+    return pa.table({f"c{at}": column for at, column in enumerate(columns)})
