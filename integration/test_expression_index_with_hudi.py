@@ -5,6 +5,7 @@ for the files of a partition), with filters not to logs.
 """
 
 import uuid
+from itertools import product
 
 import pytest
 
@@ -38,11 +39,12 @@ ASKED = {
 class ExpressionTurns(Turns):
     """As `Turns`. After each turn the index says what the files do, and Apache Hudi finds by it what is there."""
 
-    def __init__(self, hudi, path, kind):
+    def __init__(self, hudi, path, kind, version):
         table_type, self.column, self.expression, self.pairs = KINDS[kind]
-        super().__init__(hudi, path, table_type, more=NO_STATS | {"hoodie.write.table.version": "9"})
+        super().__init__(hudi, path, table_type, more=NO_STATS | {"hoodie.write.table.version": version})
         self.name, self.kind = f"expressions_{uuid.uuid4().hex}", kind
-        for each in (LOCKED, *map("=".join, NO_STATS.items()), "hoodie.enable.data.skipping=true"):
+        said = [f"hoodie.write.table.version={version}", "hoodie.write.auto.upgrade=false"]
+        for each in (LOCKED, *map("=".join, NO_STATS.items()), "hoodie.enable.data.skipping=true", *said):
             self.hudi.sql(f"SET {each}")
 
     def hudi_makes_it(self):
@@ -76,9 +78,17 @@ class ExpressionTurns(Turns):
         super().check(step)
 
 
-@pytest.mark.parametrize("kind", soak_but(["column_stats"], list(KINDS)))
-def test_one_of_each_in_turns(hudi, tmp_path, kind, caplog):
-    turns = ExpressionTurns(hudi, tmp_path / "trips", kind)
+@pytest.fixture
+def session(hudi):
+    """Whose statements go by a version, else they make the metadata table one of version 9."""
+    yield hudi
+    for each in ("hoodie.write.table.version", "hoodie.write.auto.upgrade"):
+        hudi.sql(f"RESET {each}")
+
+
+@pytest.mark.parametrize(("kind", "version"), soak_but([("column_stats", "9")], list(product(KINDS, "98"))))
+def test_one_of_each_in_turns(session, tmp_path, kind, version, caplog):
+    turns = ExpressionTurns(session, tmp_path / "trips", kind, version)
     turns.create_by_hudi(trips(range(6), fare=1, ts=10))
     turns.hudi_makes_it()
     turns.check("hudi makes it")
