@@ -115,7 +115,7 @@ def test_deletes_beside_the_columns_take_their_ordering_values_away_and_may_lack
     schema = pa.schema(
         [pa.field("id", pa.string()), pa.field("part", pa.string()), pa.field("v", pa.int64(), nullable=False)]
     )
-    wanted = replace(preparation(schema), ordering_fields=("v",))
+    wanted = replace(preparation(schema), ordering_columns=("v",))
     given = rows(("a", "p", 1), ("b", "q", 2)).append_column(DELETED, pa.array([True, False]))
     found = prepare_rows(given, wanted)
     assert found["v"].to_pylist() == [None, 2]
