@@ -24,6 +24,33 @@ class LeavingModel(Model):
         if history and history.base_at(None)[1] is not None:
             self._rename(key, (*key, time))
 
+    def stand_in(self, keys, group):
+        behind = {
+            key[:2] for key, h in self.keys.items() if len(key) > 2 and self.group[key] == group and h.base_at(None)[1]
+        }
+        super().stand_in(set(keys) - behind, group)
+
+    def restored(self, time):
+        super().restored(time)
+        self._take_up_again()
+
+    def taken_back(self, time):
+        super().taken_back(time)
+        self._take_up_again()
+
+    def _take_up_again(self):
+        """What was left behind for an instant that has not happened."""
+        for key in sorted(key for key in self.keys if len(key) > 2)[::-1]:
+            now = self.keys.get(key[:2])
+            if now is None or not (now.base or now.logs):
+                self._rename(key, key[:2])
+
+    def _rename(self, old, new):
+        self.keys[new], self.group[new] = self.keys.pop(old), self.group[old]
+        self.planned = {
+            time: frozenset(new if key == old else key for key in keys) for time, keys in self.planned.items()
+        }
+
 
 class MovingModel(LeavingModel):
     """An upsert of a key that lives in another partition deletes it there, unless the stored row is newer.
@@ -63,33 +90,6 @@ class MovingModel(LeavingModel):
                 self.change(time, key, entry, before_rewriting)
             elif not entry.deleted:
                 self.keys.setdefault(key, History()).store(time, entry)
-
-    def stand_in(self, keys, group):
-        behind = {
-            key[:2] for key, h in self.keys.items() if len(key) > 2 and self.group[key] == group and h.base_at(None)[1]
-        }
-        super().stand_in(set(keys) - behind, group)
-
-    def restored(self, time):
-        super().restored(time)
-        self._take_up_again()
-
-    def taken_back(self, time):
-        super().taken_back(time)
-        self._take_up_again()
-
-    def _take_up_again(self):
-        """What was left behind for an instant that has not happened."""
-        for key in sorted(key for key in self.keys if len(key) > 2)[::-1]:
-            now = self.keys.get(key[:2])
-            if now is None or not (now.base or now.logs):
-                self._rename(key, key[:2])
-
-    def _rename(self, old, new):
-        self.keys[new], self.group[new] = self.keys.pop(old), self.group[old]
-        self.planned = {
-            time: frozenset(new if key == old else key for key in keys) for time, keys in self.planned.items()
-        }
 
 
 class MovingHistories(Histories):
