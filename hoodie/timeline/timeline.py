@@ -203,7 +203,10 @@ class Timeline:
             archived: archived writes; where completion times decide one of them may have been completed after that position.
         """
         late = frozenset(i.time for i in archived if i.position > position)
-        return self._reduced(InstantTime(position), lambda instant: instant.position <= position, late)
+        # A savepoint that was made later has kept an older commit from the archive, too: `start` has to know it.
+        return self._reduced(
+            InstantTime(position), lambda i: i.position <= position or i.action is Action.SAVEPOINT, late
+        )
 
     def without(self, times: Container[str]) -> Timeline:
         """The timeline that there is when the writes and compactions of these times were taken back."""

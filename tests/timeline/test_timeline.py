@@ -169,6 +169,13 @@ def test_savepointed_commits_do_not_begin_the_active_timeline():
     assert timeline("1.commit", "1.savepoint").start == t(1)
 
 
+def test_a_savepoint_that_was_made_later_has_kept_its_commit_from_the_archive():
+    """What was archived between it and the active commits counts as of a moment before the savepoint, too."""
+    names = [f"{t(1)}_{t(2)}.commit", f"{t(1)}_{t(9)}.savepoint", f"{t(5)}_{t(6)}.commit", f"{t(7)}_{t(8)}.commit"]
+    then = Timeline.from_file_names(names, layout=V8).completed_by(t(6))
+    assert (then.start, then.sees(t(3)), then.sees(t(7))) == (t(5), True, False)
+
+
 def test_neither_a_pending_compaction_nor_a_pending_clean_holds_a_pull_back():
     assert timeline(
         "1.deltacommit", "2.compaction.inflight", "3.clean.inflight", "4.deltacommit"
