@@ -305,6 +305,10 @@ MERGES = {  # clauses -> whether they need stored rows, the table then
         True,
         {0: 0, 1: 1, 2: 10},
     ),
+    "when matched then update set v = s.v when not matched then insert (id) values (s.id)": (
+        True,
+        {0: 0, 1: 1, 2: 10, 3: None},
+    ),
     "when matched then update set *": (False, {0: 0, 1: 1, 2: 10}),
     "when matched then update set * when not matched and s.v > 10 then insert *": (False, {0: 0, 1: 1, 2: 10}),
 }
