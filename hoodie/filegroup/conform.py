@@ -8,21 +8,24 @@ digits, integers beyond a float's precision the nearest one (integration/test_sc
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import hoodie.format
 from hoodie.errors import SchemaError
 from hoodie.format.timestamp_labels import is_mislabelled
 from hoodie.format.variant_json import variant_json
-from hoodie.format.variant_shredding import variants_of
 from hoodie.format.variant_values import variants_of_values
 from hoodie.format.variants import METADATA, VALUE, is_raw, is_variant
 from hoodie.format.vectors import is_vector, vectors_from, width_of_vector
 from hoodie.keygen.text import text_of
 from hoodie.model.arrow_bytes import array_pieces
+
+if TYPE_CHECKING:
+    import hoodie.format.variant_shredding
 
 Tabular = TypeVar("Tabular", pa.Table, pa.RecordBatch)
 Array = Any
@@ -124,7 +127,8 @@ def _variants(column: Array) -> Array:
     if pa.types.is_dictionary(column.type):
         column = decoded(column)
     if is_raw(column.type):
-        return variants_of([field.name for field in column.type], column.flatten(), null_mask(column))
+        names = [field.name for field in column.type]
+        return hoodie.format.variant_shredding.variants_of(names, column.flatten(), null_mask(column))
     try:
         return variants_of_values(column.to_pylist())
     except ValueError as exc:

@@ -22,14 +22,12 @@ _KEY = "key"
 
 
 def as_avro_block(block: LogBlock, where: str) -> LogBlock:
-    """The block as one of Avro data; any other one, and one without its content, as it is but for its kind.
+    """The block as one of Avro data; one without its content as it is but for its kind.
 
     Raises:
         CorruptFileError: it is no whole HFile.
         UnsupportedTableError: its records are not whole.
     """
-    if block.kind is not BlockKind.HFILE_DATA:
-        return block
     schema = block.header.get(HeaderKey.SCHEMA)
     if schema is not None and _KEY in field_names(schema):
         raise UnsupportedTableError(

@@ -9,16 +9,19 @@ from __future__ import annotations
 import errno
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+import hoodie.filegroup
 from hoodie.errors import CorruptFileError, UnsupportedTableError
-from hoodie.filegroup.hfile_blocks import as_avro_block
 from hoodie.filegroup.missing_file import missing_file_error
 from hoodie.format.log_block import HEAD_BYTES, MAGIC, LogBlock, decode_block, scan_blocks, whole_size
 from hoodie.model.enums import BlockKind, HeaderKey
 from hoodie.model.files import LogFile
 from hoodie.model.instant import VisibleInstants, is_instant_time
 from hoodie.storage.base import Storage
+
+if TYPE_CHECKING:
+    import hoodie.filegroup.hfile_blocks
 
 DATA = (BlockKind.AVRO_DATA, BlockKind.PARQUET_DATA)
 _ROLLBACK = "0"
@@ -80,7 +83,7 @@ def live_blocks(
                 odd.add(log.path)
                 continue
             if BlockKind.HFILE_DATA not in data:
-                block = as_avro_block(block, f"{log.path} of table {storage.uri}")
+                block = _mergeable(block, f"{log.path} of table {storage.uri}")
             if block.kind not in (*data, BlockKind.DELETE):
                 raise UnsupportedTableError(
                     f"{log.path} of table {storage.uri} holds a {block.kind.name} block, which this release cannot merge"
@@ -195,11 +198,16 @@ def _damaged(storage: Storage, log: LogFile, block: LogBlock, what: str) -> Corr
     )
 
 
+def _mergeable(block: LogBlock, where: str) -> LogBlock:
+    """The block; one of an HFile, which few tables have, as one of Avro data."""
+    return hoodie.filegroup.hfile_blocks.as_avro_block(block, where) if block.kind is BlockKind.HFILE_DATA else block
+
+
 def loaded_block(storage: Storage, block: LogBlock, path: str) -> LogBlock:
     """A block with its content."""
     try:
         data = storage.read(path, block.offset, block.size_bytes)
-        return as_avro_block(decode_block(data, 0)[0], f"{path} of table {storage.uri}")
+        return _mergeable(decode_block(data, 0)[0], f"{path} of table {storage.uri}")
     except FileNotFoundError as exc:
         raise missing_file_error(storage, path) from exc
     except CorruptFileError as exc:

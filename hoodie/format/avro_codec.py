@@ -19,12 +19,13 @@ import io
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import fastavro
 import numpy as np
 import pyarrow as pa
 
+import hoodie.format
 from hoodie.errors import CorruptFileError
 from hoodie.format.avro_encode import encode_records, pieces_of, width_of
 from hoodie.format.avro_record import read_record
@@ -45,9 +46,11 @@ from hoodie.format.avro_wire import (
     spread,
     windows,
 )
-from hoodie.format.variant_shredding import variants_of
 from hoodie.format.variants import VARIANT_NAME
 from hoodie.format.vectors import vectors_from
+
+if TYPE_CHECKING:
+    import hoodie.format.variant_shredding
 
 __all__ = ["decode_field", "decode_records", "encode_records", "positions_behind"]
 
@@ -235,7 +238,7 @@ def _decode_dense(node: AvroType, rows: _Rows, positions: Ints, valid: Mask | No
 
 def _records(node: AvroType, columns: list[Column]) -> Column:
     if node.logical == VARIANT_NAME:
-        return variants_of([name for name, _ in node.fields], columns)
+        return hoodie.format.variant_shredding.variants_of([name for name, _ in node.fields], columns)
     return pa.StructArray.from_arrays(columns, fields=list(node.arrow_fields))
 
 
