@@ -93,15 +93,16 @@ def test_examples_of_the_specification(value, kind):
     ],
 )
 def test_typed_columns_give_the_bytes_of_their_values(value, kind):
-    typed = pa.array([value, value], pa.binary(16)) if kind == pa.binary(16) else _array([value, value], kind)
+    typed = _array([value, value], kind)
     column = pa.StructArray.from_arrays([typed, pa.array([b"\1\0\0"] * 2)], ["typed_value", "metadata"])
     assert [row["value"] for row in whole(column).to_pylist()] == [encoded(value)[1]] * 2
     assert [row["value"] for row in whole(column.slice(1)).to_pylist()] == [encoded(value)[1]]
 
 
 def _array(values, kind):
-    if kind == pa.uuid():
-        return pa.ExtensionArray.from_storage(kind, pa.array([value.bytes for value in values], pa.binary(16)))
+    if isinstance(values[0], UUID):
+        stored = pa.array([value.bytes for value in values], pa.binary(16))
+        return pa.ExtensionArray.from_storage(kind, stored) if kind == pa.uuid() else stored
     return (
         pa.array(values, kind.value_type).dictionary_encode()
         if pa.types.is_dictionary(kind)
