@@ -19,6 +19,8 @@ MERGE INTO {t} t USING (SELECT 4 AS id, 'm' AS v UNION ALL SELECT 7, 'gone' UNIO
   WHEN MATCHED AND s.v = 'gone' THEN DELETE WHEN MATCHED THEN UPDATE SET v = s.v, n.a = -1, ts = 3L
   WHEN NOT MATCHED THEN INSERT (id, v, ts, p) VALUES (s.id, s.v, 5L, 'odd') WHEN NOT MATCHED BY SOURCE AND t.id = 6 THEN DELETE
 INSERT INTO {t} (id, v, ts, n, p) VALUES (100, 'x', 1L, NULL, NULL)
+MERGE INTO {t} t USING (SELECT 5 AS id, 'w' AS w UNION ALL SELECT 98, 'nobody') s ON t.id = s.id
+  WHEN MATCHED AND t.n.a = 5 THEN UPDATE SET v = concat(t.v, s.w), ts = t.ts + 3
 """
 
 
