@@ -11,15 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError, SchemaError, UnsupportedTableError
+from hoodie.format.commit_avro import COMMIT, decode_commit_file
 from hoodie.format.plan_avro import (
     decode_compaction_plan,
     decode_plan,
     decode_rollback_metadata,
     decode_rollback_plan,
     encode_compaction_plan,
+    encode_entry,
     encode_plan,
     encode_rollback_metadata,
     encode_rollback_plan,
+    known_schema,
 )
 from hoodie.model.enums import Action
 from hoodie.model.names import is_partition_path
@@ -443,6 +446,23 @@ HOSTILE_RECORDS = {
 def test_a_record_that_is_no_value_of_its_schema_is_refused(kind, record):
     with pytest.raises(CorruptFileError, match="record does not decode"):
         decode_plan(NAME, container(restore_plan(a=kind), record), path="p")
+
+
+def test_the_record_of_a_commit_ends_where_it_should():
+    """It is not encoded again to see that."""
+    stats = {
+        "b/c": [
+            {"fileId": "f-0", "path": "b/c/f-0_0-0-0_20260101000000000.parquet", "prevCommit": "null", "numWrites": 2}
+        ]
+    }
+    record = encode_entry(COMMIT, {"partitionToWriteStats": stats, "extraMetadata": {}, "operationType": "UPSERT"})
+    path = "20260101000000000.commit"
+    assert decode_commit_file(container(known_schema(COMMIT), record), Action.COMMIT, path=path).write_stats.keys() == {
+        "b/c"
+    }
+    for damaged in (record + b"\0", record[:-1], record[: len(record) // 2]):
+        with pytest.raises(CorruptFileError, match="record does not decode"):
+            decode_commit_file(container(known_schema(COMMIT), damaged), Action.COMMIT, path=path)
 
 
 @pytest.mark.parametrize("count", [0, 2, -1, 1 << 40])

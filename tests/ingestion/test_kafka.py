@@ -96,6 +96,14 @@ def test_bounds_cut_what_is_new_into_rounds() -> None:
     assert [each.pieces for each in hoodie.ingest(by_option, target(), record_key="id").rounds] == [4, 4]
 
 
+def test_rounds_take_partitions_in_their_order() -> None:
+    kafka, t = Kafka(t=Topic(12)), target()
+    for partition in range(12):
+        kafka.topics["t"].put(partition, *values(partition + 10, partition + 30))
+    first, *_ = hoodie.ingest(kafka.source(), t, record_key="id", operation="insert", max_bytes=60).rounds
+    assert first.checkpoint == ",".join(["t", *(f"{partition}:{int(partition < 6)}" for partition in range(12))])
+
+
 def test_the_last_record_of_a_key_counts() -> None:
     kafka, t = Kafka(t=Topic(2)), target()
     for n in range(5):

@@ -11,6 +11,7 @@ import pyspark_hoodie
 from hoodie.errors import OptionError
 from pyspark_hoodie.dataframe import session_zone
 from pyspark_hoodie.engine import SparkEngine
+from pyspark_hoodie.small_batch import DriverEngine
 from tests.spark.conftest import SPARK, options_of
 
 pytestmark = pytest.mark.spark
@@ -132,7 +133,8 @@ def test_a_session_that_sets_no_time_zone_has_that_of_its_jvm(spark, settings):
     spark.conf.unset(ZONE)
     try:
         zones.setDefault(zones.getTimeZone("Asia/Tokyo"))
-        assert str(session_zone(spark)) == SparkEngine(spark).zone == "Asia/Tokyo"
+        engine = SparkEngine(spark)
+        assert str(session_zone(spark)) == engine.zone == DriverEngine(engine).zone == "Asia/Tokyo"
     finally:
         zones.setDefault(before)
 
