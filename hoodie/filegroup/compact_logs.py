@@ -168,12 +168,9 @@ class _Written:
             RECORD_KEY: deletes.keys,
             PARTITION_PATH: deletes.partition_paths,
             PLACE: places.slice(rows.num_rows),
-            **(
-                {}
-                if deletes.ordering is None
-                else columns_of(deletes.ordering, self._context.schema, self._context.rule)
-            ),
         }
+        if deletes.ordering is not None:
+            columns |= columns_of(deletes.ordering, self._context.schema, self._context.rule)
         return copied_rows(rows, live, pa.table(columns), self._context.rule)
 
 

@@ -68,7 +68,7 @@ def format_properties(values: Mapping[str, str], *, comment: Sequence[str]) -> s
 
 
 def table_checksum(table_name: str, database_name: str = "") -> int:
-    """The value of `hoodie.table.checksum`. Hudi refuses a table whose checksum is wrong."""
+    """The value of `hoodie.table.checksum`, which covers no other property. Hudi refuses a table whose checksum is wrong."""
     return zlib.crc32(f"{database_name}.{table_name}".encode())
 
 

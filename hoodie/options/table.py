@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from hoodie.errors import CorruptFileError, OptionError, UnsupportedTableError
 from hoodie.format.layout import LAYOUTS, NEW, OLDEST_WRITTEN, READ_VERSIONS, V6, V8, Folder, Layout
+from hoodie.format.properties import table_checksum
 from hoodie.model.buckets import BucketLayout
 from hoodie.model.enums import ChangeLogMode, MergeMode, TableType, TableVersion
 from hoodie.model.names import HOODIE, PROPERTIES, is_inside, join
@@ -27,11 +27,7 @@ from hoodie.options.keygen import (
 )
 from hoodie.options.mergers import is_registered, not_registered
 from hoodie.options.merging import (
-    LEGACY_PAYLOAD,
-    MERGING,
     PAYLOAD,
-    PAYLOADS,
-    STRATEGY,
     creation_mode,
     merge_rule,
     merging_properties,
@@ -56,14 +52,14 @@ T = TypeVar("T")
 _NAME = "hoodie.table.name"
 _DATABASE = "hoodie.database.name"
 _TYPE = "hoodie.table.type"
-_VERSION = "hoodie.table.version"
-_INITIAL_VERSION = "hoodie.table.initial.version"
-_LAYOUT = "hoodie.timeline.layout.version"
-_CHECKSUM = "hoodie.table.checksum"
+VERSION = "hoodie.table.version"
+INITIAL_VERSION = "hoodie.table.initial.version"
+LAYOUT = "hoodie.timeline.layout.version"
+CHECKSUM = "hoodie.table.checksum"
 _RECORD_KEY = "hoodie.table.recordkey.fields"
 PARTITION = "hoodie.table.partition.fields"
-_ORDERING = "hoodie.table.ordering.fields"
-_PRECOMBINE = "hoodie.table.precombine.field"
+ORDERING = "hoodie.table.ordering.fields"
+PRECOMBINE = "hoodie.table.precombine.field"
 KEYGEN_TYPE = "hoodie.table.keygenerator.type"
 KEYGEN_CLASS = "hoodie.table.keygenerator.class"
 _BASE_FORMAT = "hoodie.table.base.file.format"
@@ -80,7 +76,6 @@ CDC_MODE = "hoodie.table.cdc.supplemental.logging.mode"
 METADATA = "hoodie.table.metadata.partitions"
 _METADATA_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 _MOR_INSERTS = "hoodie.python.mor.inserts"
-_OLD_STRATEGY = "hoodie.compaction.record.merger.strategy"
 INDEX = "hoodie.python.index.type"
 INDEX_NAME = "hoodie.python.index.name"
 """Of an index that is kept outside of the table: the table in HBase, or the name of one of the user's own."""
@@ -90,8 +85,8 @@ PROPERTY_OF: Mapping[str, str] = {
     "record_key_fields": _RECORD_KEY,
     "partition_fields": PARTITION,
     "table_type": _TYPE,
-    "ordering_fields": _ORDERING,
-    "version": _VERSION,
+    "ordering_fields": ORDERING,
+    "version": VERSION,
     "name": _NAME,
     "keygen": KEYGEN_TYPE,
     "key_settings": KINDS,
@@ -215,11 +210,6 @@ def infer_key_generator(record_key_fields: tuple[str, ...], partition_fields: tu
     return KeyGeneratorType.COMPLEX
 
 
-def table_checksum(name: str, database_name: str = "") -> int:
-    """`hoodie.table.checksum`: unsigned CRC-32 of `<database>.<table>`; it covers no other property."""
-    return zlib.crc32(f"{database_name}.{name}".encode())
-
-
 def table_properties(options: TableOptions) -> dict[str, str]:
     """`hoodie.properties` of a new table.
 
@@ -261,15 +251,15 @@ def table_properties(options: TableOptions) -> dict[str, str]:
     properties = {
         _NAME: options.name,
         _TYPE: options.table_type or TableType.COPY_ON_WRITE,
-        _VERSION: str(int(layout.version)),
-        _LAYOUT: str(layout.number),
-        _CHECKSUM: str(table_checksum(options.name, database)),
+        VERSION: str(int(layout.version)),
+        LAYOUT: str(layout.number),
+        CHECKSUM: str(table_checksum(options.name, database)),
         _DATABASE: database,
         _RECORD_KEY: ",".join(keys),
         PARTITION: partition_text(partition, settings, layout),
-        _ORDERING: ",".join(ordering),
-        _PRECOMBINE: ",".join(ordering) if layout is V6 else "",
-        _INITIAL_VERSION: "" if layout is V6 else str(int(layout.version)),
+        ORDERING: ",".join(ordering),
+        PRECOMBINE: ",".join(ordering) if layout is V6 else "",
+        INITIAL_VERSION: "" if layout is V6 else str(int(layout.version)),
         KEYGEN_TYPE: keygen,
         KEYGEN_CLASS: key_generator_class(keygen) if layout is V6 else "",
         **merging_properties(
@@ -303,96 +293,6 @@ def partition_text(partition: Sequence[str], settings: KeySettings, layout: Layo
     if layout is V6 or not settings.partition_kinds:
         return ",".join(partition)
     return ",".join(f"{name}:{kind}" for name, kind in zip(partition, settings.partition_kinds, strict=True))
-
-
-def renewed_properties(config: TableConfig) -> dict[str, str]:
-    """`hoodie.properties` of a table of an older version that becomes one of version 6. Keys that we do not know stay as they are."""
-    kept = {name: value for name, value in config.raw.items() if not name.startswith(METADATA)}
-    return {
-        **kept,
-        _VERSION: str(int(V6.version)),
-        _LAYOUT: str(V6.number),
-        _CHECKSUM: str(table_checksum(config.name, config.database_name)),
-    }
-
-
-def upgraded_properties(config: TableConfig, layout: Layout) -> dict[str, str]:
-    """`hoodie.properties` of a table of version 6 that becomes one of this layout. Keys that we do not know stay as they are.
-
-    Raises:
-        OptionError: a table of this version cannot merge as this one does.
-    """
-    dropped = (PAYLOAD, STRATEGY, _OLD_STRATEGY, _PRECOMBINE, KEYGEN_CLASS)
-    kept = {name: value for name, value in config.raw.items() if name not in dropped and not name.startswith(METADATA)}
-    return {
-        **kept,
-        _VERSION: str(int(layout.version)),
-        _LAYOUT: str(layout.number),
-        _INITIAL_VERSION: kept.get(_INITIAL_VERSION) or str(int(config.version)),
-        PARTITION: partition_text(config.partition_fields, config.key_settings, layout),
-        _ORDERING: ",".join(config.ordering_fields),
-        KEYGEN_TYPE: config.keygen,
-        layout.timeline.property: layout.timeline.default,
-        layout.history.property: layout.history.default,
-        **merging_properties(
-            config.merge_mode,
-            payload=config.payload or None,
-            merger=config.merger,
-            marker=config.delete_marker if not config.payload else None,
-            layout=layout,
-        ),
-    }
-
-
-def downgraded_properties(config: TableConfig, layout: Layout) -> dict[str, str]:
-    """`hoodie.properties` of a table of version 8 or 9 that becomes one of this layout. Keys that we do not know stay as they are.
-
-    Raises:
-        UnsupportedTableError: a table of this version cannot merge as this one does.
-    """
-    raw = config.raw
-    named = "" if config.merger else raw.get(PAYLOAD) or raw.get(LEGACY_PAYLOAD) or ""
-    payload = special_payload(named) or None if named else None
-    dropped = [*MERGING, _PRECOMBINE]
-    if layout is V6:
-        dropped += [_INITIAL_VERSION, V8.timeline.property, V8.history.property]
-    kept = {name: value for name, value in raw.items() if name not in dropped and not name.startswith(METADATA)}
-    own = PAYLOADS.get(payload or "")
-    is_implied = own is not None and _said_of(own.delete_marker) == _said_of(config.delete_marker)
-    found = {
-        **kept,
-        _VERSION: str(int(layout.version)),
-        _LAYOUT: str(layout.number),
-        PARTITION: partition_text(config.partition_fields, config.key_settings, layout),
-        _ORDERING: ",".join(config.ordering_fields),
-        _PRECOMBINE: ",".join(config.ordering_fields),
-        KEYGEN_TYPE: config.keygen,
-        KEYGEN_CLASS: key_generator_class(config.keygen) if layout is V6 else "",
-        V6.history.property: kept.get(V6.history.property) or V6.history.default,
-        **merging_properties(
-            config.merge_mode,
-            payload=payload,
-            merger=config.merger,
-            marker=None if is_implied else config.delete_marker,
-            layout=layout,
-        ),
-    }
-    found = {key: str(value) for key, value in found.items() if value}
-    if _merging(parse_table_config(found, uri=config.uri).rule) != _merging(config.rule):
-        raise UnsupportedTableError(
-            f"table {config.uri} merges in a way that only version {int(config.version)} can say, so it cannot become one of version "
-            f"{int(layout.version)}"
-        )
-    return found
-
-
-def _merging(rule: MergeRule) -> tuple[object, ...]:
-    """What a rule comes to, however the properties say it."""
-    return rule.mode, rule.fill, rule.ordering_fields, _said_of(rule.delete_marker)
-
-
-def _said_of(marker: DeleteMarker | None) -> tuple[str, str] | None:
-    return None if marker is None else (marker.field, marker.marker)
 
 
 def flag_text(flag: bool | None) -> str:
@@ -487,17 +387,17 @@ def parse_table_config(properties: Mapping[str, str], *, uri: str) -> TableConfi
     read = _Properties({key: value.strip() for key, value in properties.items()}, uri)
     layout = read.layout()
     name, database = read.required(_NAME), read.get(_DATABASE)
-    checksum = read.get(_CHECKSUM)
+    checksum = read.get(CHECKSUM)
     if checksum and checksum != str(table_checksum(name, database)):
         raise read.corrupt(
-            f"{_CHECKSUM}={checksum}, but name and database {database or 'none'!r} give "
+            f"{CHECKSUM}={checksum}, but name and database {database or 'none'!r} give "
             f"{table_checksum(name, database)}: was it edited?"
         )
     read.required(_TYPE)  # a merge-on-read table whose file lost it would be read without its logs
     read.refuse_unreadable()
     keys, typed = read.fields(_RECORD_KEY), read.fields(PARTITION)
     partition = tuple(each.partition(":")[0] for each in typed)
-    ordering = read.fields(_ORDERING) or read.fields(_PRECOMBINE)
+    ordering = read.fields(ORDERING) or read.fields(PRECOMBINE)
     timeline_folder = read.folder(HOODIE, layout.timeline)
     return TableConfig(
         uri=uri,
@@ -603,17 +503,17 @@ class _Properties:
             raise self.corrupt(str(error)) from None
 
     def layout(self) -> Layout:
-        text = self.get(_VERSION)
+        text = self.get(VERSION)
         if text and not (text.isascii() and text.isdigit() and len(text) < _NUMBER_DIGITS):
-            raise self.corrupt(f"{_VERSION}={text[:80]!r} is not a number")
+            raise self.corrupt(f"{VERSION}={text[:80]!r} is not a number")
         if not text or int(text) not in set(TableVersion):
             is_older = int(text or 0) < min(LAYOUTS)
             upgrade = f": upgrade it to {int(OLDEST_WRITTEN.version)} with Apache Hudi before 1.0" if is_older else ""
             raise self.unsupported(f"its version is {text or 'not said'}, this release reads {READ_VERSIONS}{upgrade}")
         layout = LAYOUTS[TableVersion(int(text))]
-        number = self.get(_LAYOUT)
+        number = self.get(LAYOUT)
         if number and number != str(layout.number):
-            raise self.unsupported(f"{_LAYOUT} is {number}, version {layout.version} has {layout.number}")
+            raise self.unsupported(f"{LAYOUT} is {number}, version {layout.version} has {layout.number}")
         return layout
 
     def refuse_unreadable(self) -> None:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import CorruptFileError, HoodieError, OptionError, TableNotFoundError, UnsupportedTableError
 from hoodie.format.layout import NEW, V6, V8, layout_named
-from hoodie.format.properties import format_properties, parse_properties, parse_properties_file
+from hoodie.format.properties import format_properties, parse_properties, parse_properties_file, table_checksum
 from hoodie.lock.base import Lock
 from hoodie.model.enums import TableType
 from hoodie.model.findings import PropertiesRepair, PropertySource, Repair, RepairKind
@@ -25,7 +25,6 @@ from hoodie.options.table import (
     HIVE_STYLE,
     META_FIELDS,
     parse_table_config,
-    table_checksum,
     table_properties,
 )
 from hoodie.options.table_options import TableOptions

@@ -19,7 +19,8 @@ from hoodie.model.enums import Action, CleanPolicy, TableVersion
 from hoodie.model.instant import InstantTime
 from hoodie.model.names import COMPLETES_AS, HOODIE, join
 from hoodie.model.service_results import UpgradeResult
-from hoodie.options.table import TableConfig, downgraded_properties, parse_table_config
+from hoodie.options.table import TableConfig, parse_table_config
+from hoodie.options.table_changes import downgraded_properties
 from hoodie.options.write import WriteOptions
 from hoodie.services.acts import run_pending, schedule
 from hoodie.services.cleaning import CLEANING

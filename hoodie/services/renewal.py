@@ -18,7 +18,8 @@ from hoodie.model.enums import Action, State, TableType
 from hoodie.model.names import HOODIE, join
 from hoodie.model.service_results import UpgradeResult
 from hoodie.options.fits import check_writable
-from hoodie.options.table import parse_table_config, renewed_properties
+from hoodie.options.table import parse_table_config
+from hoodie.options.table_changes import renewed_properties
 from hoodie.options.write import WriteOptions
 from hoodie.services.acts import settle
 from hoodie.services.version_change import compact_all, described_changes, put_properties

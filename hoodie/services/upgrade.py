@@ -27,7 +27,8 @@ from hoodie.model.enums import Action, TableVersion
 from hoodie.model.instant import Instant, InstantTime, format_instant, is_instant_time, parse_instant
 from hoodie.model.names import COMPLETES_AS, HOODIE, join
 from hoodie.model.service_results import UpgradeResult
-from hoodie.options.table import parse_table_config, renewed_properties, upgraded_properties
+from hoodie.options.table import parse_table_config
+from hoodie.options.table_changes import renewed_properties, upgraded_properties
 from hoodie.options.write import WriteOptions
 from hoodie.services.renewal import renew
 from hoodie.services.version_change import change_version, put_properties

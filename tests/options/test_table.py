@@ -5,13 +5,14 @@ from dataclasses import fields, replace
 import pytest
 
 from hoodie.errors import CorruptFileError, OptionError, UnsupportedTableError
+from hoodie.format.properties import table_checksum
 from hoodie.model.buckets import BucketLayout
 from hoodie.model.enums import Fill, MergeMode, TableType, TableVersion
 from hoodie.model.plans import DeleteMarker, MergeRule
 from hoodie.options.fits import check_against, check_writable
 from hoodie.options.keygen import KeySettings, PartitionKind
 from hoodie.options.merging import PAYLOADS
-from hoodie.options.table import infer_key_generator, parse_table_config, table_checksum, table_properties
+from hoodie.options.table import infer_key_generator, parse_table_config, table_properties
 from hoodie.options.table_options import TableOptions
 from hoodie.options.values import (
     KEY_GENERATOR_CLASSES,
@@ -110,8 +111,7 @@ def test_values_are_plain_text():
     assert {type(value) for value in PROPERTIES.values()} == {str}
 
 
-def test_checksum_is_that_of_the_witness():
-    assert table_checksum("v6_mor_logs") == 1328958999
+def test_the_checksum_is_of_both_names():
     stored = table_properties(replace(OPTIONS, database_name="db"))
     assert stored["hoodie.table.checksum"] == str(table_checksum("t", "db"))
     assert parse_table_config(stored, uri=URI).database_name == "db"
