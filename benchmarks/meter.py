@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,8 +17,9 @@ _SAMPLE_S = 0.05
 _LOOK_AROUND = 10
 """Every so many samples the tree is searched for new processes: each of a JVM's hundred threads has children of its own."""
 _GROWN = 1.005
+_PARENT = 1
 _UTIME = 11
-"""Place of utime, stime, cutime, cstime in /proc/PID/stat behind the command's closing bracket."""
+"""Places of the parent and of utime, stime, cutime, cstime in /proc/PID/stat behind the command's closing bracket."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,10 @@ class Meter:
     """`with Meter() as meter: …`, then `meter.cost`: what this process and its descendants spent inside the block.
 
     A child that ended counts through its parent's "waited-for children" times, so nothing is lost however short it lived,
-    as long as its parent waits for it; the JVM and PySpark's worker daemon do. The tick of these clocks is 10 ms; the
-    CPU time of this very process is taken from its own, finer clock, less what the meter itself takes.
+    as long as its parent waits for it, as the JVM does. PySpark's worker daemon does not: the kernel forgets the times of
+    its workers, which Spark ends after a minute without work. They count as they were last seen, half a second earlier at
+    most. The tick of these clocks is 10 ms; the CPU time of this very process is taken from its own, finer clock, less
+    what the meter itself takes.
     The folder is looked through before and after the block, outside its time.
     """
 
@@ -54,7 +58,8 @@ class Meter:
         self._stop = threading.Event()
         self._sampled = 0.0
         self._sampler = threading.Thread(target=self._sample, daemon=True)
-        self._others = _cpu_of_others()
+        self._unwaited = _Unwaited()
+        self._others = self._unwaited.look(list(process_tree(os.getpid())))
         self._sampler.start()
         self._cpu = time.process_time()
         self._wall = time.perf_counter()
@@ -65,8 +70,9 @@ class Meter:
         cpu = time.process_time() - self._cpu
         self._stop.set()
         self._sampler.join()
-        self._look(list(process_tree(os.getpid())))
-        cpu += _cpu_of_others() - self._others - self._sampled
+        known = list(process_tree(os.getpid()))
+        self._look(known)
+        cpu += self._unwaited.look(known) - self._others - self._sampled
         written = [at[0] for path, at in _files_of(self._folder).items() if self._files.get(path) != at]
         self.cost = Cost(wall, cpu, self._peak, sum(written), len(written))
 
@@ -75,6 +81,7 @@ class Meter:
         while not self._stop.wait(_SAMPLE_S):
             if number % _LOOK_AROUND == 0:
                 known = list(process_tree(os.getpid()))
+                self._unwaited.look(known)
             number += 1
             self._look(known)
         self._sampled = time.thread_time()
@@ -109,15 +116,35 @@ def _files_of(folder: Path | None) -> dict[str, tuple[int, int, int]]:
     return found
 
 
-def _cpu_of_others() -> float:
-    """CPU seconds of the living descendants and of everything that was waited for, this process itself left out."""
-    ticks = 0
-    me = os.getpid()
-    for pid in process_tree(me):
-        with suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/stat") as file:
-            times = [int(field) for field in file.read().rpartition(")")[2].split()[_UTIME : _UTIME + 4]]
-            ticks += sum(times[2:] if pid == me else times)
-    return ticks / _TICKS
+class _Unwaited:
+    """CPU time of the descendants, of those whose parent ignores their end among them."""
+
+    def __init__(self) -> None:
+        self._lost: dict[int, int] = {}
+
+    def look(self, pids: Iterable[int]) -> float:
+        """CPU seconds of the processes and of all that ended before; this process itself left out, its ended children not."""
+        ticks, living = 0, set()
+        me = os.getpid()
+        for pid in pids:
+            with suppress(FileNotFoundError, ProcessLookupError):
+                fields = _read(pid, "stat").rpartition(")")[2].split()
+                times = [int(field) for field in fields[_UTIME : _UTIME + 4]]
+                ticks += sum(times[2:] if pid == me else times)
+                living.add(pid)
+                if pid in self._lost or _ignores_ended_children(int(fields[_PARENT])):
+                    self._lost[pid] = sum(times)
+        return (ticks + sum(spent for pid, spent in self._lost.items() if pid not in living)) / _TICKS
+
+
+def _ignores_ended_children(pid: int) -> bool:
+    mask = next(line.split()[1] for line in _read(pid, "status").splitlines() if line.startswith("SigIgn:"))
+    return bool(int(mask, 16) >> (signal.SIGCHLD - 1) & 1)
+
+
+def _read(pid: int, name: str) -> str:
+    with open(f"/proc/{pid}/{name}") as file:
+        return file.read()
 
 
 def _resident_bytes(pids: Iterable[int]) -> int:
