@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import configparser
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,8 @@ class Job:
     in_spark: bool
     stored_by: str | None = None
     """The partition column of the table that a job deletes from by keys alone."""
+    misspelled: Mapping[str, str] = field(default_factory=dict)
+    """Options that are none of Apache Hudi's: it drops them without a word. The others are in `options`."""
 
     def _columns(self, *names: str) -> tuple[str, ...]:
         text = next((self.options[name] for name in names if self.options.get(name)), "")
@@ -127,6 +129,9 @@ class Job:
             case "insert" | "bulk_insert":
                 new = [row for row in second if not (self._drops and self._identity(row) in stored)]
                 return [*first, *new]
+            case "delete_partition":
+                gone = self.options["hoodie.datasource.write.partitions.to.delete"].split(",")
+                return [row for row in first if row[self.partition[0]] not in gone]
             case "insert_overwrite_table":
                 return second
             case "insert_overwrite":
@@ -173,8 +178,9 @@ def _job(name: str, lines: dict[str, str]) -> Job:
     del lines["source"]
     types = dict(pair.split("=") for pair in lines.pop("types", "").split(",") if pair)
     refused, server, in_spark, stored_by = (lines.pop(name, None) for name in ("refused", "server", "spark", "stored"))
+    misspelled = {key: lines.pop(key) for key in lines.pop("misspelled", "").split()}
     options = {key: _NOBODY.get(key, value) for key, value in lines.items()}
-    return Job(name, options, types, refused, server, in_spark is not None, stored_by)
+    return Job(name, options, types, refused, server, in_spark is not None, stored_by, misspelled)
 
 
 def in_order(rows: list[Row]) -> list[Row]:

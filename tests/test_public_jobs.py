@@ -31,6 +31,13 @@ def test_a_public_job_that_is_refused_learns_why_in_one_error(job):
         parse_write_options(job.options)
 
 
+@pytest.mark.parametrize("job", [job for job in JOBS if job.misspelled], ids=lambda job: job.name)
+def test_a_public_job_with_misspelled_options_learns_of_all_of_them(job):
+    with pytest.raises(OptionError) as caught:
+        parse_write_options({**job.options, **job.misspelled})
+    assert all(f"unknown option '{name}'. did you mean 'hoodie." in str(caught.value) for name in job.misspelled)
+
+
 def test_most_public_jobs_are_written():
-    assert len(JOBS) >= 130
+    assert len(JOBS) >= 150
     assert sum(job.refused is None for job in JOBS) / len(JOBS) > 0.85
