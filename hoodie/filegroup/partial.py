@@ -1,7 +1,8 @@
-"""Partial updates: rows that have some of the table's columns get the others from the rows that are stored under their keys.
+"""Partial updates: rows that set some of the table's columns get the others from the rows that are stored under their keys.
 
 Mostly whole rows are written, to logs as to base files: the rows are completed from the slice as the task's snapshot shows it,
-and then take the way of all rows. The transaction sees to it that the slice is still that one when they are published.
+and then take the way of all rows. Where their base file is rewritten anyway, they are completed when they meet its rows. The
+transaction sees to it that the slice is still that one when they are published.
 
 From table version 8 on, logs may have blocks with some columns only, which readers complete. They are written on request, and only
 where Apache Hudi 1.2.0 reads them right: by event time, with the ordering fields, and never beside blocks of another kind or of
@@ -30,27 +31,46 @@ from hoodie.storage.base import Storage
 
 
 def completed_rows(storage: Storage, context: WriteContext, file_slice: FileSlice | None, rows: pa.Table) -> pa.Table:
-    """The rows with the stored values of the columns that the batch does not have; as they are where the key is not stored.
+    """The rows with the stored values of the columns that the batch does not set; as they are where the key is not stored.
 
     An absent ordering column is completed too: such a row ties with the stored one, so it wins.
 
     Raises:
         SchemaError: a row with a new key lacks a column that must not be null.
     """
-    absent = [name for name in context.schema.names if context.given is not None and name not in context.given]
+    absent = kept_columns(context)
     if not absent or not rows.num_rows:
         return rows
     if file_slice is not None:
         stored = stored_rows(storage, context, file_slice, rows.column(RECORD_KEY).combine_chunks(), absent)
         at = positions_in(rows.column(RECORD_KEY), stored.column(RECORD_KEY).combine_chunks())
-        source = np.where(at < 0, np.arange(len(at)), len(at) + at)
-        for name in absent:
-            both = pa.chunked_array(
-                [*rows.column(name).chunks, *stored.column(name).chunks], rows.schema.field(name).type
-            )
-            rows = rows.set_column(rows.column_names.index(name), rows.schema.field(name), column_taken(both, source))
-    _require_whole(rows, context, absent)
+        rows = filled(rows, stored, at, absent)
+    require_whole(rows, context)
     return rows
+
+
+def kept_columns(context: WriteContext) -> list[str]:
+    """Columns of which the batch says nothing where a key is stored."""
+    return [name for name in context.schema.names if context.given is not None and name not in context.given]
+
+
+def filled(rows: pa.Table, stored: pa.Table, at: np.ndarray, columns: Iterable[str]) -> pa.Table:
+    """The rows with these columns of the stored rows of the numbers `at`; as they are where that is negative."""
+    source = np.where(at < 0, np.arange(len(at)), len(at) + at)
+    for name in columns:
+        field = rows.schema.field(name)
+        both = pa.chunked_array([*rows.column(name).chunks, *stored.column(name).chunks], field.type)
+        rows = rows.set_column(rows.column_names.index(name), field, column_taken(both, source))
+    return rows
+
+
+def met_in_rewrite(context: WriteContext) -> bool:
+    """Whether rows may be completed when they meet the stored ones: their columns do not say which of two records counts, or all
+    that say it are set.
+    """
+    rule, kept = context.rule, kept_columns(context)
+    apart = not set(rule.ordering_columns) & set(kept) or set(rule.ordering_columns) <= set(kept)
+    return rule.fill is None and rule.merger is None and apart
 
 
 def block_columns(
@@ -65,6 +85,8 @@ def block_columns(
     plain = rule.fill is None and rule.merger is None and not rule.payload
     if not (absent and by_event_time and plain and all(field.nullable for field in absent)):
         return None
+    if any(rows.column(field.name).null_count < rows.num_rows for field in absent):
+        return None  # new rows have values there
     if DELETED in rows.column_names and pc.any(rows.column(DELETED)).as_py():
         return None
     columns = tuple(name for name in context.schema.names if name in given)
@@ -88,9 +110,10 @@ def stored_rows(
     return pa.Table.from_batches(batches, schema=schema)
 
 
-def _require_whole(rows: pa.Table, context: WriteContext, absent: list[str]) -> None:
+def require_whole(rows: pa.Table, context: WriteContext) -> None:
+    """Raises SchemaError: columns that the batch does not set are null where they must not be."""
     live = rows.filter(pc.invert(rows.column(DELETED))) if DELETED in rows.column_names else rows
-    for name in absent:
+    for name in kept_columns(context):
         missing = live.column(name).null_count
         if missing and not context.schema.field(name).nullable:
             raise SchemaError(

@@ -40,8 +40,7 @@ def revives(
     Args:
         logs: those of the slice in which deletes may stand. Only where they name a key of the rows is more read.
     """
-    keys = rows.column(RECORD_KEY)
-    if not pc.any(pc.is_in(keys, value_set=_deleted_keys(storage, context, logs))).as_py():
+    if not _names_deleted(storage, context, logs, rows):
         return False
     rule = context.rule
     dead, lost = _against_deletes(storage, context, file_slice, rows)
@@ -65,6 +64,21 @@ def without_lost(storage: Storage, context: WriteContext, file_slice: FileSlice,
         return rows
     _, lost = _against_deletes(storage, context, file_slice, rows)
     return rows.filter(pa.array(~lost)) if lost.any() else rows
+
+
+def still_stored(storage: Storage, context: WriteContext, file_slice: FileSlice, rows: pa.Table) -> pa.Table:
+    """The rows but for those whose keys the logs delete: an index that knows base files only has found them."""
+    marked = context.rule.delete_marker is not None
+    if not file_slice.logs or not (marked or _names_deleted(storage, context, file_slice.logs, rows)):
+        return rows
+    dead, _ = _against_deletes(storage, context, file_slice, rows)
+    return rows.filter(pa.array(~dead)) if dead.any() else rows
+
+
+def _names_deleted(storage: Storage, context: WriteContext, logs: Sequence[LogFile], rows: pa.Table) -> bool:
+    """Whether a block of deletes names the key of one of the rows."""
+    named = pc.is_in(rows.column(RECORD_KEY), value_set=_deleted_keys(storage, context, logs))
+    return bool(pc.any(named).as_py())
 
 
 def _deleted_keys(storage: Storage, context: WriteContext, logs: Sequence[LogFile]) -> pa.Array:

@@ -21,10 +21,10 @@ from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, uncondit
 from hoodie.filegroup.merger import reduce_by_merger
 from hoodie.filegroup.new_base_file import STAGE, NewBaseFile, avro_of, base_result, new_attempt
 from hoodie.filegroup.ordering import bools, ordering_of
-from hoodie.filegroup.partial import block_columns, completed_rows
+from hoodie.filegroup.partial import block_columns, completed_rows, filled, kept_columns, met_in_rewrite, require_whole
 from hoodie.filegroup.picks import taken
 from hoodie.filegroup.positions import Positions, by_place
-from hoodie.filegroup.revived import revives, without_lost
+from hoodie.filegroup.revived import revives, still_stored, without_lost
 from hoodie.filegroup.rewrite import REWRITE_BYTES, Carried, read_for_rewrite
 from hoodie.filegroup.row_copies import copied_rows, write_row_copy
 from hoodie.filegroup.slice_reader import read_task
@@ -110,7 +110,7 @@ def run_compact(storage: Storage, context: WriteContext, task: CompactTask) -> W
 
 def _append(storage: Storage, context: WriteContext, attempt: int, task: AppendTask) -> WriteResult | None:
     rows = _rows_of(storage, context, task, task.slice)
-    if rows is None:
+    if rows is None or not rows.num_rows:
         return None
     columns = block_columns(storage, context, task.slice, rows)
     if columns is None:
@@ -198,9 +198,10 @@ def _merge(storage: Storage, context: WriteContext, attempt: int, task: MergeTas
     if file_slice.logs:  # in which rows of one key would be merged
         context = replace(context, combine=True)
     rows = _rows_of(storage, context, task, file_slice)
-    if rows is None:
+    if rows is None or not rows.num_rows:
         return None
-    rows = completed_rows(storage, context, file_slice, rows)
+    if not met_in_rewrite(context):
+        rows, context = completed_rows(storage, context, file_slice, rows), replace(context, given=None)
     incoming = _Incoming.of(without_lost(storage, context, file_slice, rows), context, task.number)
     with (
         NewBaseFile(
@@ -213,6 +214,7 @@ def _merge(storage: Storage, context: WriteContext, attempt: int, task: MergeTas
             for kept in (stored,) if task.concat else incoming.replace_in(stored, context):
                 writer.out.write(kept, before=before, plain=plain, new=new, sheds=sheds or deletes)
         inserted = incoming.unmet()
+        require_whole(inserted, context)
         writer.out.write(inserted)
         if incoming.changes is not None:
             incoming.changes.inserted(inserted)
@@ -302,7 +304,10 @@ def _rows_of(storage: Storage, context: WriteContext, task: RowsTask, file_slice
         # Rows of an insert that are not combined meet nobody: they stand beside each other.
         met = file_slice if matched else None
         refuse_equal_texts(storage, context, [*matched, *fresh], task.partition_path, met)
-    return combined([*matched, *fresh], context)
+    rows = combined([*matched, *fresh], context)
+    if rows is None or file_slice is None or not context.only_stored:
+        return rows
+    return still_stored(storage, context, file_slice, rows)
 
 
 def task_rows(storage: Storage, context: WriteContext, task: RowsTask) -> tuple[list[pa.Table], list[pa.Table]]:
@@ -429,6 +434,8 @@ class _Incoming:
     @classmethod
     def of(cls, rows: pa.Table, context: WriteContext, number: int) -> _Incoming:
         ordering, is_delete, always = deletes_of(rows, context)
+        if set(context.rule.ordering_columns) & set(kept_columns(context)):
+            ordering = None  # that of the stored row, which the later record of such a tie replaces
         keys = rows.column(RECORD_KEY).combine_chunks()
         stamped = stamp(rows, context, number, file_name="").drop_columns([FILE_NAME])
         return cls(Newer(keys, stamped, ordering, is_delete, always), np.zeros(rows.num_rows, dtype=bool))
@@ -436,6 +443,11 @@ class _Incoming:
     def replace_in(self, batch: pa.RecordBatch, context: WriteContext) -> Iterator[pa.RecordBatch | pa.Table]:
         """The batch without the rows that lose, then the rows that take their place."""
         found = merge_with_stored(batch, self.newer, context.rule, self.met)
+        if found.merged.num_rows and (kept := kept_columns(context)):
+            older = pa.Table.from_batches([batch.select(kept).take(pa.array(found.older))])
+            older = older.cast(found.merged.select(kept).schema)
+            merged = filled(found.merged, older, np.arange(len(found.older)), kept)
+            found = replace(found, merged=merged)
         self.met[found.met] = True
         self.updated += found.merged.num_rows
         self.deleted += len(found.gone)

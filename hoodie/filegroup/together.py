@@ -74,7 +74,12 @@ def run_tasks(
 def run_writes(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]) -> list[WriteResult | None]:
     """`run_write` of each."""
     found = None
-    if len(tasks) > 1 and context.rule.merger is None and context.given is None and not context.sort_by_key:
+    if (
+        len(tasks) > 1
+        and context.rule.merger is None
+        and context.given is None
+        and not (context.sort_by_key or context.only_stored)
+    ):
         try:
             found = _written(storage, context, tasks)
         finally:

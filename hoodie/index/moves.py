@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from hoodie.filegroup.chunks import load_chunk, load_places, load_rows, make_chunk, make_matches
 from hoodie.filegroup.merge import beats_stored, key_codes, positions_in
 from hoodie.filegroup.ordering import ordering_of, ranks_of, whole
-from hoodie.filegroup.partial import stored_rows
+from hoodie.filegroup.partial import filled, kept_columns, stored_rows
 from hoodie.filegroup.revived import without_lost
 from hoodie.filegroup.run import combined, deletes_of
 from hoodie.filegroup.stored_merge import Newer, merged_rows
@@ -297,18 +297,10 @@ class _Decision:
         return best
 
     def _completed(self, rows: pa.Table, older: pa.Table, there: np.ndarray) -> pa.Table:
-        """The records with the stored values of columns that the batch does not have."""
-        given = self._context.given
-        if given is None:
-            return rows
+        """The records with the stored values of columns that the batch does not set."""
         source = np.full(rows.num_rows, _NOWHERE)
         source[there] = np.arange(len(there))
-        where = pa.array(source, mask=source < 0)
-        for name in self._context.schema.names:
-            if name not in given:
-                at = rows.column_names.index(name)
-                rows = rows.set_column(at, rows.schema.field(name), older.column(name).take(where))
-        return rows
+        return filled(rows, older, source, kept_columns(self._context))
 
     def _merged(
         self, newer: Newer, older: pa.Table, entries: np.ndarray, wins: np.ndarray, paths: np.ndarray

@@ -356,7 +356,9 @@ class WriteContext:
     visible: VisibleInstants
     """For tasks that merge a slice's logs."""
     given: tuple[str, ...] | None = None
-    """Columns that the batch has, where absent ones keep their stored values; None: absent ones are null."""
+    """Columns that rows of stored keys get from the batch, where the others keep their stored values; None: all of them."""
+    only_stored: bool = False
+    """Rows whose key is not stored are left out."""
     some_columns: bool = False
     """With `given`: log blocks may have these columns only."""
     sort_by_key: bool = False

@@ -149,6 +149,9 @@ class WriteOptions(FileSettings, StreamSettings):
     only_stored: bool = False
     """An upsert leaves rows out whose keys are not stored; where that are all of them there is no commit. For indexes that look keys
     up in a partition."""
+    set_columns: tuple[str, ...] | None = None
+    """Of a partial upsert: columns that rows of stored keys get from the batch, of which new rows get all columns; None: those that it
+    has."""
     driver_max_bytes: int = option("hoodie.python.driver.max.bytes", whole(0), 128 * 1024 * 1024)
     """Spark: the driver itself writes batches of at most so many bytes, as Arrow. If the optimizer expects at most a quarter of
     it, the rows come to the driver in one job; else executors stage them. 0: executors write everything."""

@@ -228,7 +228,8 @@ class Attempt:
             shared,
             combine=options.combine or self._placement.combines,
             key_texts=key_texts(context.config, self._schema, by_path=not self._placement.is_global),
-            given=tuple(batch.given.names) if rules.partial else None,
+            given=rules.given(batch.given.names),
+            only_stored=options.only_stored,
             some_columns=(
                 options.some_columns
                 and context.config.layout.by_completion
@@ -373,7 +374,8 @@ class Attempt:
     @property
     def _logs_stand_alone(self) -> bool:
         """Whether what is written to logs came with the batch, all of it, and nothing is of stored rows."""
-        fills = self._rules.partial and not set(self._schema.names) <= set(self._batch.given.names)
+        given = self._rules.given(self._batch.given.names)
+        fills = given is not None and not set(self._schema.names) <= set(given)
         return not fills and self._batch.found_on is None
 
     @property

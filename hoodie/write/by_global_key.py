@@ -37,12 +37,12 @@ _SHARE_ROWS = 1_000_000
 @dataclass(frozen=True)
 class ByGlobalKey(ByKey, ABC):
     options: WriteOptions
-    partial: bool
+    rules: OperationRules
     is_global: ClassVar = True
 
     @classmethod
     def of(cls, config: TableConfig, rules: OperationRules, options: WriteOptions) -> ByGlobalKey:
-        return cls(**vars(ByKey.of(config, rules, options)), options=options, partial=rules.partial)
+        return cls(**vars(ByKey.of(config, rules, options)), options=options, rules=rules)
 
     @staticmethod
     @abstractmethod
@@ -113,7 +113,7 @@ class ByGlobalKey(ByKey, ABC):
             files=self.options.file_options(),
             staging="",
             visible=snapshot.timeline.visible(),
-            given=tuple(batch.given.names) if self.partial else None,
+            given=self.rules.given(batch.given.names),
             tuning=context.tuning,
             history=history_after(snapshot.history, batch.schema, NO_VERSION),
             unstored=unstored_of(context.config, batch.schema),

@@ -60,7 +60,7 @@ class ByOutsideIndex(ByGlobalKey):
         return cls(
             **vars(ByKey.of(config, rules, options)),
             options=options,
-            partial=rules.partial,
+            rules=rules,
             index=cls.index_of(config, options.index),
             is_whole=config.index_is_whole,
             removes=config.table_type is TableType.COPY_ON_WRITE,

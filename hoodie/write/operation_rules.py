@@ -59,7 +59,8 @@ class OperationRules:
     deletes: bool
     """Every row of the batch is a delete, or only says which partition is meant: key columns are enough."""
     partial: bool
-    """Columns that the batch lacks keep their stored values."""
+    """Rows of stored keys keep the stored values of some columns."""
+    set_columns: tuple[str, ...] | None
     sort: SortMode
 
     @classmethod
@@ -79,8 +80,15 @@ class OperationRules:
             replaces=replaces,
             deletes=operation in (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION),
             partial=upserts and options.partial,
+            set_columns=options.set_columns,
             sort=options.sort_mode if operation in _SORTS else SortMode.NONE,
         )
+
+    def given(self, names: Sequence[str]) -> tuple[str, ...] | None:
+        """Which columns of a batch take the place of stored values; None: all columns of the table."""
+        if not self.partial:
+            return None
+        return tuple(names) if self.set_columns is None else self.set_columns
 
     @property
     def sorts(self) -> bool:

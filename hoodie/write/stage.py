@@ -189,7 +189,7 @@ def plan_preparation(
         deletes,
         config.name,
         context.rule.ordering_columns,
-        given=tuple(given.names) if rules.partial else None,
+        given=rules.given(given.names),
         sort_by_key=rules.sorts,
         marker=context.rule.delete_marker or options.delete_marker,
         keys_given=by_meta,

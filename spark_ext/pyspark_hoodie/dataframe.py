@@ -149,7 +149,13 @@ class RowsHere(NamedTuple):
 
     rows: pa.Table
     only_stored: bool = False
-    """As `WriteOptions` has it."""
+    set_columns: tuple[str, ...] | None = None
+    """Both as `WriteOptions` has them; None: the rows are whole."""
+
+    def options(self, write: WriteOptions) -> WriteOptions:
+        if self.set_columns is not None:
+            write = replace(write, partial=True, set_columns=self.set_columns)
+        return replace(write, only_stored=self.only_stored)
 
 
 def write_found(table: HoodieTable, find: Callable[[], DataFrame | RowsHere], request: WriteRequest) -> CommitResult:
@@ -158,7 +164,7 @@ def write_found(table: HoodieTable, find: Callable[[], DataFrame | RowsHere], re
     def write(found_on: Timeline) -> CommitResult:
         rows = find()
         if isinstance(rows, RowsHere):
-            options, engine = replace(request.write, only_stored=rows.only_stored), LocalEngine()
+            options, engine = rows.options(request.write), LocalEngine()
             reader = rows.rows.to_reader()
             found = table.writer.write(
                 reader, reader.schema, options.operation, options, engine=engine, found_on=found_on

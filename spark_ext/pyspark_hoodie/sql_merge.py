@@ -1,11 +1,13 @@
 """A MERGE by record key on Spark, whose source is small: the table is not joined as a whole (`sql_merging.java`).
 
 The source comes to the driver. Where its rows alone say what becomes of them, they are an upsert. Else the stored rows that have
-their keys are read, as many columns as the query needs, and Spark runs its query on these rows.
+their keys are read, as many columns as the query needs, and Spark runs its query on these rows. Columns that no clause sets are
+not read: the write takes them from the stored rows.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
@@ -29,7 +31,7 @@ from pyspark_hoodie.dataframe import RowsHere
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.schema import given_schema, spark_schema
 from pyspark_hoodie.small_batch import TooLargeError, collected, is_small
-from pyspark_hoodie.sql_pairs import Pairs
+from pyspark_hoodie.sql_pairs import Clause, Pairs
 
 _DELETE, _UPDATE, _INSERT = 1, 2, 3
 """What a clause does, as Spark's query says it."""
@@ -74,7 +76,7 @@ def small_merge(
     java, config = spark._jvm.hoodie_spark, target.config
     merging = java.Merging.of(query._jdf.queryExecution().analyzed())
     records = list(config.record_key_fields)
-    if merging is None or not records or not set(records) <= set(equated := list(merging.equated())):
+    if merging is None or not records or not set(records) <= set(equated := _listed(merging.equated())):
         return None
     keys = [name for name in key_columns(config) if name in equated]
     by_key_alone = is_global(config, target.write)
@@ -91,15 +93,19 @@ def small_merge(
     there = given.filter(reduce(pc.and_, map(pc.is_valid, given.columns)))
     is_single = there.group_by(keys).aggregate([]).num_rows == there.num_rows
     if alone is not None and is_single:
-        made = _alone(rows, list(alone), names, given, target, by_key_alone=by_key_alone)
+        made = _alone(rows, _listed(alone), names, _listed(merging.kept()), given, target, by_key_alone=by_key_alone)
         if made is not None:
             return made
-    found = target.stored(list(merging.stored()), _having(there, target))
+    stored = _listed(merging.stored())
+    rows = rows.select(range(merging.width()))
+    if is_single and merging.equatesAlone():
+        wanted = [*ids, *columns], [RECORD_KEY, PARTITION_PATH, *names]
+        made = _of_clauses(merging, stored, rows, given, wanted, target, spark)
+        if made is not None:
+            return made
+    found = target.stored(stored, _having(there, target))
     if is_single and merging.equatesAlone():
         pairs = Pairs(found, rows, given, keeps_unmatched=merging.keepsUnmatched())
-        changed = _of_clauses(merging, pairs, [*ids, *columns], [RECORD_KEY, PARTITION_PATH, *names], spark, target)
-        if changed is not None:
-            return RowsHere(changed)
         plan = merging.paired(_plan(spark, pairs.whole()))
     else:
         plan = merging.joined(_plan(spark, found), _plan(spark, rows), is_single)
@@ -109,19 +115,82 @@ def small_merge(
 
 
 def _of_clauses(
-    merging: Any, pairs: Pairs, places: list[int], names: Sequence[str], spark: Any, target: Target
-) -> pa.Table | None:
-    """What the clauses make of pairs; None: they are such that Spark has to look at whole rows."""
-    clauses = merging.clauses(places)
-    if clauses is None:
+    merging: Any,
+    stored: list[str],
+    rows: pa.Table,
+    given: pa.Table,
+    wanted: tuple[list[int], list[str]],
+    target: Target,
+    spark: Any,
+) -> RowsHere | None:
+    """What the clauses make of pairs of rows; None: they are such that Spark has to look at whole ones.
+
+    Args:
+        stored: the columns that the query may need. wanted: where in a row of the query values are, and names of their columns.
+    """
+    found = merging.clauses(wanted[0])
+    if found is None:
         return None
-    clauses = [list(clause) for clause in clauses]
+    clauses = [Clause(meets == 1, does, tuple(places)) for meets, does, *places in json.loads(found)]
+    names = wanted[1]
+    kept = _kept(
+        clauses, names, stored, [len(stored) + merging.placeOfKey(name) for name in given.column_names], target
+    )
+    computes, needed = merging.computes(), _listed(merging.needed())
+    used = {
+        *needed,
+        *(at for clause in clauses for at, name in zip(clause.places, names, strict=True) if name not in kept),
+    }
+    read = [name for at, name in enumerate(stored) if at in used or name in given.column_names]
+    there = given.filter(reduce(pc.and_, map(pc.is_valid, given.columns)))
+    few = target.stored(read, _having(there, target))
+    pairs = Pairs(_with_nulls(few, stored, target.schema), rows, given, keeps_unmatched=merging.keepsUnmatched())
     computed = None
-    if merging.computes():
-        frame = _frame(spark, merging.computed(_plan(spark, pairs.needed(list(merging.needed())))))
+    if computes:
+        frame = _frame(spark, merging.computed(_plan(spark, pairs.needed(needed))))
         with SparkEngine(spark).described(f"merge {target.config.name}: compute values"):
             computed = collected(frame)
-    return pairs.made(clauses, names[: len(places)], computed, target.schema)
+    changed = pairs.made(clauses, names, computed, target.schema)
+    if changed is None:
+        return None
+    return RowsHere(changed, set_columns=tuple(name for name in names[2:] if name not in kept) if kept else None)
+
+
+def _kept(
+    clauses: Sequence[Clause], names: Sequence[str], stored: list[str], equal: Sequence[int], target: Target
+) -> set[str]:
+    """Columns that all updates leave as they are, where rows stay in their places; but those that keys and paths are made of.
+
+    Args:
+        equal: places of what the keys equal.
+    """
+    updates = [clause for clause in clauses if clause.meets and clause.does == _UPDATE]
+    own = {name: stored.index(name) if name in stored else None for name in names}
+    kept = {name for at, name in enumerate(names) if updates and all(each.places[at] == own[name] for each in updates)}
+    tops = _tops(target)
+    moves = any(
+        each.places[at] not in (own[name], *equal) for each in updates for at, name in enumerate(names) if name in tops
+    )
+    return set() if moves else kept - tops - {RECORD_KEY, PARTITION_PATH}
+
+
+def _tops(target: Target) -> set[str]:
+    """The columns that keys and paths are made of, or of parts of them."""
+    return {name.partition(".")[0] for name in key_columns(target.config)}
+
+
+def _with_nulls(rows: pa.Table, names: Sequence[str], kinds: pa.Schema) -> pa.Table:
+    return pa.table(
+        {
+            name: rows.column(name) if name in rows.column_names else pa.nulls(rows.num_rows, kinds.field(name).type)
+            for name in names
+        }
+    )
+
+
+def _listed(found: Any) -> list[Any]:
+    """A list of Java; its iterator ends with an exception, which costs much more."""
+    return [found[at] for at in range(len(found))]
 
 
 def _frame(spark: Any, plan: Any) -> DataFrame:
@@ -148,13 +217,23 @@ def _collected(source: DataFrame, target: Target) -> pa.Table | None:
 
 
 def _alone(
-    rows: pa.Table, places: list[int], names: Sequence[str], given: pa.Table, target: Target, *, by_key_alone: bool
+    rows: pa.Table,
+    places: list[int],
+    names: Sequence[str],
+    kept: Sequence[str],
+    given: pa.Table,
+    target: Target,
+    *,
+    by_key_alone: bool,
 ) -> RowsHere | None:
     """What becomes of the rows, as far as they alone say it; None: that is more than one write does without a look at stored rows.
 
     Args:
-        places: as `Merging.alone` has them. given: what the keys of the table equal in each row.
+        places, kept: as `Merging.alone` has them. given: what the keys of the table equal in each row.
     """
+    if not _tops(target).isdisjoint(kept):
+        return None
+    set_columns = tuple(name for name in names if name not in kept) if kept else None
     ifs = pc.if_else(reduce(pc.and_, map(pc.is_valid, given.columns)), rows.column(places[0]), 0)
     updated, gone, inserted = pc.equal(ifs, _UPDATE), pc.equal(ifs, _DELETE), pc.equal(rows.column(places[1]), _INSERT)
     only_stored = not pc.any(inserted).as_py()
@@ -165,12 +244,14 @@ def _alone(
     kept = pc.or_(updated, gone)
     made, flags = _table([rows.column(place) for place in places[2:]], names).filter(kept), gone.filter(kept)
     if not pc.any(flags).as_py():
-        return RowsHere(made, only_stored)
+        return RowsHere(made, only_stored, set_columns)
     if by_key_alone:
         return None  # where the row is that goes, its columns may not say
     keygen = target.keygen()
     ids = {RECORD_KEY: keygen.keys(made), PARTITION_PATH: keygen.partitions(made), DELETED: flags}
-    return RowsHere(pa.table({**ids, **dict(zip(made.column_names, made.columns, strict=True))}), only_stored)
+    return RowsHere(
+        pa.table({**ids, **dict(zip(made.column_names, made.columns, strict=True))}), only_stored, set_columns
+    )
 
 
 def _table(columns: Sequence[pa.ChunkedArray], names: Sequence[str]) -> pa.Table:

@@ -30,6 +30,8 @@ public class Merging {
   /* Columns of the table, each with what it equals in the source. */
   private final Map equal = new HashMap();
   private boolean saysMore = false;
+  /* Columns that stored rows keep, after `alone`. */
+  private final List kept = new ArrayList();
   /* Behind the columns of the source: what is computed of them. */
   private final List computed = new ArrayList();
   /* Of pairs of rows: which clause fits, and values that are no columns. */
@@ -94,6 +96,9 @@ public class Merging {
     return there.size() + computed.size() - 1;
   }
 
+  /* How many columns the source has. */
+  public int width() { return join.right().output().size(); }
+
   /* The rows of the source, and behind their columns what was asked for. */
   public LogicalPlan given() {
     ArrayList columns = new ArrayList();
@@ -107,7 +112,8 @@ public class Merging {
   // -- What needs no stored row.
 
   /* Where in a row of `given` stands what becomes of it, if the source alone says so; else null. Two places say what is done if its key
-   * is stored (0 nothing, 1 delete, 2 update), and if not (0, 3 insert), and a place for each column has its new value.
+   * is stored (0 nothing, 1 delete, 2 update), and if not (0, 3 insert), and a place for each column has its new value: that of new
+   * rows, if it is one of `kept`.
    *
    * `columns`: where in a row of the query the values of the table's columns `names` are; none of a MERGE that only deletes. `needed`,
    * `allowed`: columns that the condition has to equate, and may.
@@ -146,10 +152,10 @@ public class Merging {
 
   /* The value that the first clause gives which fits, or all of them give; null: not known, or not the same in all of them. */
   private Expression value(Seq met, Seq unmet, int at, String name) {
-    List each = values(met, at, name), others = values(unmet, at, name);
+    List each = keep(met, at, name) ? new ArrayList() : values(met, at, name), others = values(unmet, at, name);
     if (each == null || others == null) return null;
     each.addAll(others);
-    if (each.isEmpty()) { // there are deletes alone
+    if (each.isEmpty()) { // of deletes, and of columns that stay
       Expression key = (Expression) equal.get(name);
       return key != null ? key : Literal$.MODULE$.create(null, ((Expression) rows.output().apply(at)).dataType());
     }
@@ -157,6 +163,24 @@ public class Merging {
     for (int i = 1; i < each.size(); i++) if (!first.semanticEquals((Expression) each.get(i))) return null;
     return first;
   }
+
+  /* Whether updates leave a column as it is. */
+  private boolean keep(Seq clauses, int at, String name) {
+    boolean any = false;
+    for (int i = 0; i < clauses.size(); i++) {
+      MergeRows.Instruction clause = (MergeRows.Instruction) clauses.apply(i);
+      if (clause.outputs().isEmpty()) continue;
+      Seq output = (Seq) clause.outputs().apply(0);
+      if (Integer.valueOf(DELETE).equals(((Literal) output.apply(0)).value())) continue;
+      if (equal.containsKey(name) || !isStored(bare(whole((Expression) output.apply(at))), name)) return false;
+      any = true;
+    }
+    if (any) kept.add(name);
+    return any;
+  }
+
+  /* After `alone`: columns that rows of stored keys keep. */
+  public List kept() { return kept; }
 
   private List values(Seq clauses, int at, String name) {
     ArrayList found = new ArrayList();
@@ -292,7 +316,7 @@ public class Merging {
    * query where the value stands: the place of a column among `stored`, behind these of one of the source, behind these in `computed`;
    * -1 is null. Null: it cannot be told. The first column of `computed` is the number of the clause that fits, -1 if none does.
    */
-  public List clauses(List wanted) {
+  public String clauses(List wanted) {
     List found = new ArrayList(), values = new ArrayList();
     if (!read(rows.matchedInstructions(), true, wanted, found, values)) return null;
     if (!read(rows.notMatchedInstructions(), false, wanted, found, values)) return null;
@@ -314,7 +338,7 @@ public class Merging {
       }
       if (value != null) made.add(value);
     }
-    return found;
+    return found.toString();
   }
 
   private boolean read(Seq instructions, boolean meet, List wanted, List found, List values) {

@@ -6,6 +6,7 @@ Columns that a clause leaves as they are, or takes from the source, never go to 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +17,16 @@ from hoodie.model.plans import DELETED
 
 _DELETE = 1
 _NULL = -1
+
+
+class Clause(NamedTuple):
+    """What a clause of a MERGE does, as `Merging.clauses` says it."""
+
+    meets: bool
+    """It is for rows that meet."""
+    does: int
+    places: tuple[int, ...]
+    """Where the value of each column is: in the stored row, behind that in the source's, behind that in what is computed."""
 
 
 class Pairs:
@@ -52,23 +63,23 @@ class Pairs:
         return self._stored if place < self._first_of_source else self._rows
 
     def made(
-        self, clauses: Sequence[Sequence[int]], names: Sequence[str], computed: pa.Table | None, kinds: pa.Schema
+        self, clauses: Sequence[Clause], names: Sequence[str], computed: pa.Table | None, kinds: pa.Schema
     ) -> pa.Table | None:
         """The values that the first fitting clause gives, and whether it deletes; rows that none changes are left out.
 
         None: values of one column have several types.
 
         Args:
-            clauses: as `Merging.clauses` has them. names: of the columns that they give. computed: as `Merging.computed` gives it;
+            names: of the columns that the clauses give. computed: as `Merging.computed` gives it;
                 None: the first clause fits. kinds: types of columns that nobody gives a value to.
         """
         first = len(self._columns)
         number = self._first_clause(clauses) if computed is None else computed.column(0).to_numpy()
-        does = np.array([clause[1] for clause in clauses] + [0])
+        does = np.array([clause.does for clause in clauses] + [0])
         kept = np.flatnonzero(does[number])
         columns = {DELETED: pa.array(does[number[kept]] == _DELETE)}
         for at, name in enumerate(names):
-            places = np.array([clause[2 + at] for clause in clauses])[number[kept]]
+            places = np.array([clause.places[at] for clause in clauses])[number[kept]]
             chunks: list[pa.Array] = []
             numbers = np.full(len(kept), _NULL)
             for place in np.unique(places[places != _NULL]):
@@ -88,9 +99,9 @@ class Pairs:
             )
         return pa.table(columns)
 
-    def _first_clause(self, clauses: Sequence[Sequence[int]]) -> np.ndarray:
-        kinds = [clause[0] for clause in clauses]
-        of_met, of_others = (kinds.index(kind) if kind in kinds else _NULL for kind in (1, 0))
+    def _first_clause(self, clauses: Sequence[Clause]) -> np.ndarray:
+        kinds = [clause.meets for clause in clauses]
+        of_met, of_others = (kinds.index(kind) if kind in kinds else _NULL for kind in (True, False))
         return np.where(self.meet, of_met, of_others)
 
 

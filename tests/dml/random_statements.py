@@ -36,6 +36,8 @@ class Statements:
             whens.append(f"WHEN MATCHED AND {self.condition('s')} THEN DELETE")
         if self.chance.random() < 0.8:
             whens.append(f"WHEN MATCHED AND {self.condition('t')} THEN UPDATE SET {self.sets('t', ('t', 's'))}")
+        if self.chance.random() < 0.4:
+            whens.append(f"WHEN MATCHED THEN UPDATE SET {self.sets('t', ('s',))}")
         if self.chance.random() < 0.6:
             whens.append(
                 f"WHEN NOT MATCHED AND {self.condition('s')} THEN INSERT (id, part, n, note) VALUES (s.id, s.part, s.n * 2, 'new')"
@@ -44,13 +46,16 @@ class Statements:
             whens.append(f"WHEN NOT MATCHED BY SOURCE AND {self.condition('t')} THEN UPDATE SET n = t.n - 1")
         elif self.chance.random() < 0.3:
             whens.append(f"WHEN NOT MATCHED BY SOURCE AND {self.condition('t')} THEN DELETE")
-        return "MERGE INTO t USING s ON t.id = s.id " + " ".join(whens or ["WHEN MATCHED THEN DELETE"])
+        on = self.chance.choice(["t.id = s.id", "t.id = lower(s.id)", "t.id = s.id AND t.part = s.part"])
+        if "part" in on:  # a key in another partition would be there twice, which the plain table does not mind
+            whens = [when for when in whens if "INSERT" not in when]
+        return f"MERGE INTO t USING s ON {on} " + " ".join(whens or ["WHEN MATCHED THEN DELETE"])
 
     def sets(self, row, rows):
         values = {
-            "n": f"{self.chance.choice(rows)}.n + {self.chance.randint(-3, 3)}",
+            "n": f"{self.chance.choice(rows)}.n" + self.chance.choice(["", f" + {self.chance.randint(-3, 3)}"]),
             "x": f"CASE WHEN {self.condition(row)} THEN {row}.x / 2 ELSE {self.chance.choice(rows)}.n END",
-            "note": f"{self.chance.choice(rows)}.note || ', it''s é; -- so'",
+            "note": f"{self.chance.choice(rows)}.note" + self.chance.choice(["", " || ', it''s é; -- so'"]),
             "part": f"CASE WHEN {row}.n % 2 = 0 THEN 'a' ELSE {row}.part END",
         }
         chosen = self.chance.sample(sorted(values), self.chance.randint(1, 3))

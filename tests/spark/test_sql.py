@@ -331,6 +331,37 @@ def test_a_merge_by_key_reads_few_stored_rows_or_none(sql, tmp_path, monkeypatch
     sql.sql("drop table whole")
 
 
+MATCHED = ("update set *", "update set w = s.w", "update set w = concat(t.w, s.w), v = s.v")
+
+
+@pytest.mark.parametrize("clause", MATCHED)
+def test_a_merge_of_stored_rows_alone_brings_no_deleted_ones_back(sql, tmp_path, clause):
+    """The bloom index finds keys in base files that logs delete."""
+    made = MADE.replace("(", "(type = 'mor', ", 1)
+    sql.sql(f"create or replace table t (id bigint, v bigint, w string) {made} location '{tmp_path / 't'}'")
+    sql.sql("insert into t select id, id, 'a' from range(100)")
+    sql.sql("delete from t where id < 3")
+    sql.sql(
+        f"merge into t using (select id, 7L as v, 'b' as w from range(2, 4)) s on t.id = s.id when matched then {clause}"
+    )
+    found = {"update set *": (7, "b"), "update set w = s.w": (3, "b")}.get(clause, (7, "ab"))
+    assert sql.sql("select count(*), min(id) from t").collect() == [(97, 3)]
+    assert sql.sql("select v, w from t where id = 3").collect() == [found]
+    sql.sql("drop table t")
+
+
+def test_a_merge_by_a_computed_key_takes_each_value_where_it_is(sql, tmp_path):
+    sql.sql(f"create or replace table t (id string, v string, w string) {MADE} location '{tmp_path / 't'}'")
+    sql.sql("insert into t values ('A', 'a', '1'), ('B', 'b', '2')")
+    source = "(select 'a' as id, 'x' as v union all select 'b', 'y') s"
+    sql.sql(f"merge into t using {source} on t.id = upper(s.id) when matched then update set v = concat(t.v, s.v)")
+    sql.sql(
+        f"merge into t using {source} on t.id = upper(s.id) when matched and t.w = '2' then update set w = upper(s.v)"
+    )
+    assert sql.sql("select * from t order by id").collect() == [("A", "ax", "1"), ("B", "by", "Y")]
+    sql.sql("drop table t")
+
+
 @pytest.mark.skipif(SPARK < (4, 0), reason="Spark 3.5 has none")
 def test_merge_into_by_a_dataframe(sql, df, path):
     given = df.limit(1).selectExpr("id as key", "9 as n", "3L as moment")
