@@ -262,7 +262,8 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
         """Query the rows with these record keys, in whatever partition they are.
 
         Bounds and bloom filters say which files may have one of up to 2,000 keys; the others are not opened for their rows. Of a file
-        the keys are read first, and further columns of those row groups alone that have one of them.
+        the keys are read first, and further columns of those row groups alone that have one of them; of files on a local disk, of
+        those pages.
 
         Args:
             keys: the key columns, in any form that `upsert` takes, or a list of bare keys.

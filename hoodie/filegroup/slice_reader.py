@@ -23,6 +23,7 @@ from hoodie.filegroup.skeleton import skeleton_batches
 from hoodie.filegroup.sought_rows import can_seek, sought_rows
 from hoodie.filegroup.stored_merge import Newer, merge_with_stored
 from hoodie.format.parquet_file import check_meta_columns, open_parquet, read_batches, row_bytes
+from hoodie.format.parquet_pages import PageReader
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.instant import InstantRange
@@ -302,15 +303,18 @@ def read_sought_rows(
     """
     path = f"{base.path} of table {storage.uri}"
     is_stored = not (isinstance(base, BaseFile) and base.source)
-    with open_base_file(storage, base, encode=schema.names) as (file, _):
+    opened = open_base_file(storage, base, encode=schema.names)
+    with opened as (file, _):
         if is_stored and can_seek(file):
+            data = opened.data()
+            pages = None if data is None else PageReader(file, data, path=path)
 
             def read(names: Sequence[str], group: int) -> Iterator[pa.RecordBatch]:
                 return base_batches(
                     file, names, size_bytes=base.size_bytes, batch_rows=batch_rows, path=path, group=group
                 )
 
-            for numbers, batch in sought_rows(file, schema.names, sought, read, path=path):
+            for numbers, batch in sought_rows(file, schema.names, sought, read, path=path, pages=pages):
                 yield numbers, conform(batch, schema, path=path)
             return
     begin = 0
@@ -365,6 +369,13 @@ class open_base_file:
             if is_of_storage(exc):
                 raise
             raise CorruptFileError(f"{self._where} cannot be opened: {exc}") from exc
+
+    def data(self) -> memoryview | None:
+        """All of the file, if it is in memory or mapped."""
+        if not isinstance(self._input, (pa.MemoryMappedFile, pa.BufferReader)):
+            return None
+        self._input.seek(0)
+        return memoryview(self._input.read_buffer()).cast("B")
 
     def __enter__(self) -> tuple[pq.ParquetFile, pq.FileMetaData]:
         try:

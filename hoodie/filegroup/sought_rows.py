@@ -1,7 +1,7 @@
-"""Rows of a base file that have one of a few record keys: other columns are decoded only in row groups where one of them stands.
+"""Rows of a base file that have one of a few record keys: other columns are decoded only where one of them stands.
 
-A filter by keys passes over nearly all rows. So the keys are read first, and of the other columns texts that repeat stay encoded
-until a few rows of them are left.
+A filter by keys passes over nearly all rows. So the keys are read first, and of the other columns the pages that have such rows
+(`format/parquet_pages.py`), or the row groups; there texts that repeat stay encoded until a few rows of them are left.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from hoodie.format.column_stats import ranges_of_footer
 from hoodie.format.parquet_file import read_batches
+from hoodie.format.parquet_pages import PageReader
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import SoughtKeys
 
@@ -34,9 +35,17 @@ def can_seek(file: pq.ParquetFile) -> bool:
 
 
 def sought_rows(
-    file: pq.ParquetFile, names: Sequence[str], sought: SoughtKeys, read: ReadGroup, *, path: str
+    file: pq.ParquetFile,
+    names: Sequence[str],
+    sought: SoughtKeys,
+    read: ReadGroup,
+    *,
+    path: str,
+    pages: PageReader | None = None,
 ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
     """Numbers of rows, ascending, and these rows with those of the columns that the file has; `path` is for messages.
+
+    `pages`: gives rows of some columns without the others of their row group.
 
     Raises:
         CorruptFileError: a column does not decode.
@@ -51,7 +60,10 @@ def sought_rows(
         if _may_hold(file, group, values):
             rows, keys = _rows_of_keys(file, group, sought.keys, path=path)
             if len(rows):
-                columns = {**dict.fromkeys(of_keys, keys), **_at(rows, others, read(others, group) if others else ())}
+                columns = dict.fromkeys(of_keys, keys)
+                columns |= pages.rows(group, others, rows) if others and pages is not None else {}
+                rest = [name for name in others if name not in columns]
+                columns |= _at(rows, rest, read(rest, group) if rest else ())
                 yield first + rows, pa.RecordBatch.from_arrays([columns[name] for name in present], names=present)
         first += file.metadata.row_group(group).num_rows
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import json
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -92,6 +93,16 @@ def _pass_on(error: BaseException) -> None:
         raise error
 
 
+@contextmanager
+def foreign_errors(path: str) -> Iterator[None]:
+    """Errors of Arrow on bytes of the file say which one it is."""
+    try:
+        yield
+    except _FOREIGN as exc:
+        _pass_on(exc)
+        raise CorruptFileError(f"{path} does not decode: {exc}; {_ADVICE}") from exc
+
+
 class _FarFile(pq.ParquetFile):
     """Tells its input which column chunks are going to be read, so that they come together."""
 
@@ -161,7 +172,7 @@ def row_bytes(file: pq.ParquetFile, columns: Collection[str] | None = None, *, p
     metadata = file.metadata
     wanted = frozenset(columns or ())
     found = 0
-    try:
+    with foreign_errors(path):
         for number in range(metadata.num_row_groups):
             group = metadata.row_group(number)
             if columns is None:
@@ -169,8 +180,6 @@ def row_bytes(file: pq.ParquetFile, columns: Collection[str] | None = None, *, p
                 continue
             chunks = (group.column(i) for i in range(group.num_columns))
             found += sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.partition(".")[0] in wanted)
-    except _FOREIGN as exc:
-        raise CorruptFileError(f"{path} does not decode: {exc}; {_ADVICE}") from exc
     return max(1.0, found / max(1, metadata.num_rows))
 
 
@@ -199,11 +208,8 @@ def read_batches(
     batches = file.iter_batches(batch_size=batch_rows, row_groups=groups, columns=names, use_threads=threads)
     found = 0
     while True:
-        try:
+        with foreign_errors(path):
             batch = next(batches, None)
-        except _FOREIGN as exc:
-            _pass_on(exc)
-            raise CorruptFileError(f"{path} does not decode: {exc}; {_ADVICE}") from exc
         if batch is None:
             break
         found += batch.num_rows

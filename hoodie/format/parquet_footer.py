@@ -19,6 +19,7 @@ import pyarrow.compute
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError
+from hoodie.format.thrift_compact import LIST, STOP, STRUCT, end_of, field_at, head_of, list_head, list_head_of, text
 
 SOUND_FLOATS = "hoodie.python.sound_floats"
 """Key in a commit's extra metadata: the Parquet files that it wrote are as this module makes them."""
@@ -130,13 +131,6 @@ def _chunks_with_zero(metadata: pq.FileMetaData) -> Iterator[Chunk]:
                 yield group, number
 
 
-# -- Thrift's compact protocol -----------------------------------------------------------------------------------------
-
-_BOOLEANS, _BYTE, _INTEGERS, _DOUBLE, _BINARY, _LISTS, _STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 12
-_LIST = 9
-_STOP = b"\0"
-
-
 _Cut = tuple[int, int, bytes]
 """From, to, and what stands there instead."""
 
@@ -145,22 +139,22 @@ def _edited(
     data: bytes, nan: Collection[Chunk], zeros: Collection[Chunk], key_values: Mapping[str, str | bytes]
 ) -> bytes:
     """One walk over the bytes: a footer of many columns has many thousand values."""
-    pairs = [b"\x18" + _text(key) + b"\x18" + _text(value) + _STOP for key, value in key_values.items()]
-    entries = _list_head_of(len(pairs)) + b"".join(pairs)
+    pairs = [b"\x18" + text(key) + b"\x18" + text(value) + STOP for key, value in key_values.items()]
+    entries = list_head_of(len(pairs)) + b"".join(pairs)
     cuts: list[_Cut] = []
     at = last = 0
     while data[at]:
         begin = at
-        number, kind, at = _head(data, at, last)
+        number, kind, at = field_at(data, at, last)
         if last < _KEY_VALUES < number and pairs:
-            entry_list = _head_of(_KEY_VALUES - last, _LIST) + entries + _head_of(number - _KEY_VALUES, kind)
+            entry_list = head_of(_KEY_VALUES - last, LIST) + entries + head_of(number - _KEY_VALUES, kind)
             cuts.append((begin, at, entry_list))
         if number == _ROW_GROUPS:
-            count, _, at = _list_head(data, at)
+            count, _, at = list_head(data, at)
             for group in range(count):
                 at = _look_at_group(data, at, group, nan, zeros, cuts)
         else:
-            at = _end(data, at, kind)
+            at = end_of(data, at, kind)
         last = number
     if last < _KEY_VALUES:
         raise KeyError(_KEY_VALUES)  # Arrow names itself behind them
@@ -176,26 +170,26 @@ def _look_at_group(
 ) -> int:
     number = 0
     while data[at]:
-        number, kind, at = _head(data, at, number)
+        number, kind, at = field_at(data, at, number)
         if number != _COLUMNS:
-            at = _end(data, at, kind)
+            at = end_of(data, at, kind)
             continue
-        count, _, at = _list_head(data, at)
+        count, _, at = list_head(data, at)
         for column in range(count):
             chunk = (group, column)
             if chunk in nan or chunk in zeros:
                 at = _look_at_chunk(data, at, cuts, nan=chunk in nan, zero=chunk in zeros)
             else:
-                at = _end(data, at, _STRUCT)
+                at = end_of(data, at, STRUCT)
     return at + 1
 
 
 def _look_at_chunk(data: bytes, at: int, cuts: list[_Cut], *, nan: bool, zero: bool) -> int:
     number = 0
     while data[at]:
-        number, kind, at = _head(data, at, number)
+        number, kind, at = field_at(data, at, number)
         if number != _CHUNK_METADATA:
-            at = _end(data, at, kind)
+            at = end_of(data, at, kind)
             continue
         at = _look_at_metadata(data, at, cuts, nan=nan, zero=zero)
     return at + 1
@@ -205,17 +199,17 @@ def _look_at_metadata(data: bytes, at: int, cuts: list[_Cut], *, nan: bool, zero
     last = 0
     while data[at]:
         begin = at
-        number, kind, at = _head(data, at, last)
-        end = _end(data, at, kind)
+        number, kind, at = field_at(data, at, last)
+        end = end_of(data, at, kind)
         if number == _STATISTICS and nan:
             cuts.append((at, end, _null_count_only(data, at)))
         elif number == _ENCODING_STATS and zero:
             # The field behind it counts from the one before it.
             at = end
             if data[at]:
-                number, kind, at = _head(data, at, number)
-                end = _end(data, at, kind)
-                cuts.append((begin, at, _head_of(number - last, kind)))
+                number, kind, at = field_at(data, at, number)
+                end = end_of(data, at, kind)
+                cuts.append((begin, at, head_of(number - last, kind)))
             else:
                 cuts.append((begin, at, b""))
         at, last = end, number
@@ -225,89 +219,9 @@ def _look_at_metadata(data: bytes, at: int, cuts: list[_Cut], *, nan: bool, zero
 def _null_count_only(data: bytes, at: int) -> bytes:
     number = 0
     while data[at]:
-        number, kind, at = _head(data, at, number)
-        end = _end(data, at, kind)
+        number, kind, at = field_at(data, at, number)
+        end = end_of(data, at, kind)
         if number == _NULL_COUNT:
-            return _head_of(number, kind) + data[at:end] + _STOP
+            return head_of(number, kind) + data[at:end] + STOP
         at = end
-    return _STOP
-
-
-def _head(data: bytes, at: int, last: int) -> tuple[int, int, int]:
-    """Number and kind of the field that begins at `at`, and where its value does."""
-    delta, kind = data[at] >> 4, data[at] & 15
-    if delta:
-        return last + delta, kind, at + 1
-    number, at = _varint(data, at + 1)
-    return number >> 1, kind, at  # zigzag, and never negative
-
-
-def _head_of(delta: int, kind: int) -> bytes:
-    return bytes([delta << 4 | kind])  # Parquet has fewer than 16 fields in a row that may be left out
-
-
-def _list_head_of(count: int) -> bytes:
-    """Of a list of structs."""
-    return bytes([count << 4 | _STRUCT]) if count < 15 else bytes([15 << 4 | _STRUCT]) + _as_varint(count)
-
-
-def _list_head(data: bytes, at: int) -> tuple[int, int, int]:
-    count, kind = data[at] >> 4, data[at] & 15
-    if count < 15:
-        return count, kind, at + 1
-    count, at = _varint(data, at + 1)
-    return count, kind, at
-
-
-def _end(data: bytes, at: int, kind: int) -> int:
-    """Where a value of this kind ends that begins at `at`."""
-    if kind in _BOOLEANS:
-        return at
-    if kind == _BYTE:
-        return at + 1
-    if kind in _INTEGERS:
-        return _varint(data, at)[1]
-    if kind == _DOUBLE:
-        return at + 8
-    if kind == _BINARY:
-        size, at = _varint(data, at)
-        return at + size
-    if kind in _LISTS:
-        count, item, at = _list_head(data, at)
-        for _ in range(count):
-            at = at + 1 if item in _BOOLEANS else _end(data, at, item)
-        return at
-    if kind != _STRUCT:
-        raise KeyError(kind)  # footers have no maps
-    while data[at]:
-        delta, inner = data[at] >> 4, data[at] & 15
-        at += 1
-        if not delta:
-            at = _varint(data, at)[1]
-        at = _end(data, at, inner)
-    return at + 1
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    value = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, at
-        shift += 7
-
-
-def _as_varint(value: int) -> bytes:
-    found = bytearray()
-    while value > 127:
-        found.append(value & 127 | 128)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
-
-
-def _text(value: str | bytes) -> bytes:
-    data = value.encode() if isinstance(value, str) else value
-    return _as_varint(len(data)) + data
+    return STOP
