@@ -21,6 +21,8 @@ MERGE INTO {t} t USING (SELECT 4 AS id, 'm' AS v UNION ALL SELECT 7, 'gone' UNIO
 INSERT INTO {t} (id, v, ts, n, p) VALUES (100, 'x', 1L, NULL, NULL)
 MERGE INTO {t} t USING (SELECT 5 AS id, 'w' AS w UNION ALL SELECT 98, 'nobody') s ON t.id = s.id
   WHEN MATCHED AND t.n.a = 5 THEN UPDATE SET v = concat(t.v, s.w), ts = t.ts + 3
+MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT 5 AS id, 9L AS ts, 1.5D AS more UNION ALL SELECT 97, 9L, 2.5D) s ON t.id = s.id
+  WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT (id, ts, more, p) VALUES (s.id, s.ts, s.more, 'odd')
 """
 
 

@@ -33,9 +33,14 @@ from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.schema import table_schema
 
 
-def pin_snapshot(context: TableContext) -> Snapshot:
-    """The newest snapshot, for plans that are made later."""
-    return by_metadata(context).snapshot()
+def pin_snapshot(context: TableContext, added: pa.Schema | None = None) -> Snapshot:
+    """The newest snapshot, for plans that are made later.
+
+    Args:
+        added: columns that the write is about to add for which it is read, as far as they are not there: null in all rows.
+    """
+    snapshot = by_metadata(context).snapshot()
+    return snapshot if added is None else snapshot.with_columns(added)
 
 
 def plan_read(

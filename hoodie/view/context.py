@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -95,6 +96,14 @@ class Snapshot:
     def history(self) -> ColumnHistory | None:
         """Where columns were renamed, dropped or moved; None where names alone tell them apart."""
         return hoodie.view.columns.column_history(self.active, self.timeline)
+
+    def with_columns(self, added: pa.Schema) -> Snapshot:
+        """The same rows with columns of these that are not there behind the others: null in all of them."""
+        stored = self.schema if self.schema is not None else pa.schema([])
+        found = copy.copy(self)
+        found.schema = pa.schema([*stored, *(field for field in added if field.name not in stored.names)])
+        found.history = hoodie.view.columns.history_after(self.history, found.schema, hoodie.view.columns.NO_VERSION)
+        return found
 
     def schema_of_plan(self, instant: InstantTime) -> pa.Schema | None:
         """The columns of files that a service's plan of this instant writes, where columns have a history: those of its moment.

@@ -126,7 +126,8 @@ class Attempt:
         if self.changes_nothing():
             return self._nothing()
         located = self._tagged(self._snapshot)
-        if self._options.only_stored and not self._plan_on(located, self._snapshot, Ahead({})).tasks:
+        may_do_nothing = self._options.only_stored and not self._options.commits_empty
+        if may_do_nothing and not self._plan_on(located, self._snapshot, Ahead({})).tasks:
             return self._nothing()
         with span("write.plan"):
             transaction, plan = self.plan(located)

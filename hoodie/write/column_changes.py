@@ -172,6 +172,18 @@ class SetDoc:
         )
 
 
+@dataclass(frozen=True)
+class Together:
+    """Changes one after another, as one."""
+
+    changes: tuple[ColumnChange, ...]
+
+    def __call__(self, before: ColumnSet, fixed: frozenset[str]) -> ColumnSet:
+        for change in self.changes:
+            before = change(before, fixed)
+        return before
+
+
 def holds_all(old: pa.DataType, new: pa.DataType) -> bool:
     """Whether each value of one type has one in the other: those of Apache Hudi's changes that fail with no stored value."""
     if new in _WIDER.get(old, ()):

@@ -71,13 +71,14 @@ public class HoodieCatalog extends DelegatingCatalogExtension implements Staging
   }
 
   private Table opened(Identifier ident, Object moment) throws NoSuchTableException {
+    Long thread = Long.valueOf(Thread.currentThread().getId());
     if (isPath(ident)) {
-      Object table = ask(new Object[] {"open path", SparkSession.active(), ident.name(), moment});
+      Object table = ask(new Object[] {"open path", SparkSession.active(), ident.name(), moment, thread});
       if (table == null) throw new NoSuchTableException(ident);
       return (Table) table;
     }
     CatalogTable entry = entry(ident);
-    return entry == null ? null : (Table) ask(new Object[] {"open", SparkSession.active(), facts(entry), moment});
+    return entry == null ? null : (Table) ask(new Object[] {"open", SparkSession.active(), facts(entry), moment, thread});
   }
 
   /* What Python wants to know of an entry. */

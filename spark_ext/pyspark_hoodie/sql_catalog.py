@@ -22,9 +22,14 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from hoodie.errors import OptionError
+from hoodie.maintenance.alter import TableAlteration
+from hoodie.maintenance.base import OpenTable
+from hoodie.model.enums import WriteOperation
+from hoodie.model.results import CommitResult
 from hoodie.options.given import WRITES
 from hoodie.options.registry import GROUPS
 from hoodie.table import is_table
+from hoodie.write.column_changes import ColumnChange, Together
 from pyspark_hoodie import dataframe, hook
 from pyspark_hoodie.callbacks import Callback
 from pyspark_hoodie.frame_marks import is_classic
@@ -109,12 +114,17 @@ def _entry(spark: Any, name: str) -> Any:
     return found if found.provider().isDefined() and is_ours(found.provider().get()) else None
 
 
-def is_of_others(spark: Any, name: str) -> bool:
-    """Whether Spark's catalog has a table or view of this name that is none of ours."""
+def is_of_ours(spark: Any, name: str) -> bool:
+    """Whether it is a name of a table of ours, or such a path."""
     direct = _PATH.fullmatch(name.strip())
     if direct is not None and is_ours(direct[1]):
-        return False
-    if (_entry(spark, name) if is_classic(spark) else entry_of(spark, Words(name).name("a table"))) is not None:
+        return True
+    return (_entry(spark, name) if is_classic(spark) else entry_of(spark, Words(name).name("a table"))) is not None
+
+
+def is_of_others(spark: Any, name: str) -> bool:
+    """Whether Spark's catalog has a table or view of this name that is none of ours."""
+    if is_of_ours(spark, name):
         return False
     try:
         spark.table(name)
@@ -254,7 +264,7 @@ def _answers(what: str, given: Sequence[Any]) -> Any:
         raise OptionError("this session has no tables of format 'hoodie': call pyspark_hoodie.enable(spark)")
     match what:
         case "open":
-            return _opened(spark, _plain(rest[0]), rest[1])
+            return _opened(spark, _plain(rest[0]), *rest[1:])
         case "open path":
             return _at_path(spark, *rest)
         case "exists":
@@ -275,13 +285,13 @@ def _plain(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {name: dict(each) if isinstance(each, Mapping) else each for name, each in dict(facts).items()}
 
 
-def _at_path(spark: Any, path: str, moment: Any) -> Any:
+def _at_path(spark: Any, path: str, moment: Any, thread: int) -> Any:
     if not is_table(path, storage_options=session_options(spark, path) or None):
         return None
-    return CatalogTable(spark, f"{hook.FORMAT}.`{path}`", path, moment=moment_of(moment)).in_java()
+    return CatalogTable(spark, f"{hook.FORMAT}.`{path}`", path, moment=moment_of(moment), thread=thread).in_java()
 
 
-def _opened(spark: Any, facts: Mapping[str, Any], moment: Any) -> Any:
+def _opened(spark: Any, facts: Mapping[str, Any], moment: Any, thread: int) -> Any:
     comment = {} if facts["comment"] is None else {"comment": facts["comment"]}
     optimized = facts["storage"].get("hoodie.query.as.ro.table", "").lower() == "true"
     return CatalogTable(
@@ -294,13 +304,14 @@ def _opened(spark: Any, facts: Mapping[str, Any], moment: Any) -> Any:
         declared=StructType.fromJson(json.loads(facts["schema"])),
         read_optimized=optimized,
         order=list(facts.get("order", [])),
+        thread=thread,
     ).in_java()
 
 
 def _alter(spark: Any, facts: Mapping[str, Any], changes: Iterable[Any]) -> None:
     """Properties change in the entry, columns in the table."""
     properties = dict(facts["properties"])
-    alter = dataframe.open_table(reached(facts["path"], None, spark)[0], spark).alter
+    alter = _AlterationAtOnce(dataframe.open_table(reached(facts["path"], None, spark)[0], spark))
     for change in changes:
         match str(change.getClass().getSimpleName()):
             case "SetProperty" if change.property() == "location":
@@ -335,9 +346,26 @@ def _alter(spark: Any, facts: Mapping[str, Any], changes: Iterable[Any]) -> None
         raise OptionError(
             f"property {fixed[0]!r} of table {facts['name']} was decided when the table was made, and stays"
         )
+    alter.commit()
     if properties != facts["properties"]:
         comment = properties.pop("comment", facts["comment"])
         spark._jvm.hoodie_spark.HoodieCatalog.alter(facts["database"], facts["table"], properties, comment)
+
+
+class _AlterationAtOnce(TableAlteration):
+    """Changes that are one commit: of all of them, or none."""
+
+    def __init__(self, table: OpenTable) -> None:
+        super().__init__(table)
+        self._changes: list[ColumnChange] = []
+
+    def _commit(self, change: ColumnChange) -> CommitResult:
+        self._changes.append(change)
+        return CommitResult(None, WriteOperation.ALTER_SCHEMA)
+
+    def commit(self) -> None:
+        if self._changes:
+            super()._commit(Together(tuple(self._changes)))
 
 
 def _path(change: Any) -> str:

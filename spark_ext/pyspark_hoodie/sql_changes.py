@@ -17,7 +17,7 @@ TARGET = "hoodie_part_target"
 """What the SELECT calls the table: its columns, its record keys and its partition paths."""
 _CLAUSE, _TIMES = "hoodie_clause", "hoodie_times"
 _NO_ROW = f"CAST(NULL AS STRING) AS {RECORD_KEY}, CAST(NULL AS STRING) AS {PARTITION_PATH}"
-_TWO_ROWS = "MERGE: several rows of the source match one row of the table; nothing was written"
+TWO_ROWS = "MERGE: several rows of the source match one row of the table; nothing was written"
 _MATCHED, _NOT_MATCHED, _BY_SOURCE = "matched", "not matched", "not matched by source"
 
 
@@ -121,18 +121,7 @@ class _Maker:
         words = self.words
         target = self.target("USING")
         words.expect("USING")
-        on = words.find("ON")
-        if words.sees("("):
-            start = words.at
-            words.at = (
-                next(at for at in range(start + 1, on) if words.tokens[at].depth == words.tokens[start].depth) + 1
-            )
-            source, name = words.slice(start, words.at), quoted_name(["hoodie_source"])
-        else:
-            start = words.at
-            name = quoted_name(words.name("the source of the MERGE")[-1:])
-            source = words.slice(start, words.at)
-        source_alias = self.alias("ON") or name
+        source, source_alias = words.source()
         words.expect("ON")
         when = words.find("WHEN")
         condition = words.slice(words.at, when)
@@ -143,7 +132,7 @@ class _Maker:
         if not clauses:
             words.refuse("a MERGE has at least one WHEN … THEN …")
         only_deletes = all(clause.values is None for clause in clauses)
-        left, right = f"{TARGET} AS {target}", f"{source} AS {source_alias}"
+        left, right = f"{TARGET} AS {target}", source
         joins = {
             _MATCHED: f"{left} JOIN {right}",
             _NOT_MATCHED: f"{right} LEFT ANTI JOIN {left}",
@@ -167,7 +156,7 @@ class _Maker:
         values = [] if only_deletes else [self.value(clauses, name, kind) for name, kind in self.columns.items()]
         flag = f"{_CLAUSE} IN ({', '.join(deletes)})" if deletes else "false"
         if times != "1":
-            flag = f"IF({_TIMES} > 1, CAST(raise_error('{_TWO_ROWS}') AS BOOLEAN), {flag})"
+            flag = f"IF({_TIMES} > 1, CAST(raise_error('{TWO_ROWS}') AS BOOLEAN), {flag})"
         inner = ", ".join([rows, f"CASE {number} END AS {_CLAUSE}", f"{times} AS {_TIMES}", *values])
         outer = ", ".join([RECORD_KEY, PARTITION_PATH, f"{flag} AS `{DELETED}`", *names])
         return f"SELECT {outer} FROM (SELECT {inner} FROM {joined}) WHERE {_CLAUSE} IS NOT NULL"

@@ -23,7 +23,7 @@ from hoodie.model.names import name_of, parse_base_file
 from pyspark_hoodie import connect_saves, hook, sql_catalog, sql_connect, sql_definitions, sql_inserts, sql_statements
 from pyspark_hoodie.frame_marks import is_classic
 from pyspark_hoodie.sql_create import creating
-from pyspark_hoodie.sql_words import instants_as_versions
+from pyspark_hoodie.sql_words import instants_as_versions, with_named_parameters
 
 _NO_CODE = re.compile(r"('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")|--[^\n]*|/\*.*?\*/", re.DOTALL)
 _TABLE = re.compile(r"\s*(?:create|replace)\s(?:[\w\s]*\s)?table\s.*?\busing\s+`?([\w.]+)", re.IGNORECASE | re.DOTALL)
@@ -43,7 +43,9 @@ _VERBS = {
     "insert overwrite": "insert_overwrite_table(df), or insert_overwrite(df) to replace the partitions of its rows",
 }
 _OWN = re.compile(
-    r"\s*(call\s|(show|create|drop)\s+index|insert\s+overwrite\s+(local\s+)?directory|merge\s+with)", re.IGNORECASE
+    r"\s*(call\s|(show|create|drop)\s+index|insert\s+overwrite\s+(local\s+)?directory"
+    r"|(with\s[\s\S]*\)\s*)?merge\s+with\s+schema)",
+    re.IGNORECASE,
 )
 """How statements begin that `sql_statements.py` may know."""
 _USING = re.compile(r"\busing\s+`?([\w.]+)", re.IGNORECASE)
@@ -177,7 +179,8 @@ def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
                 if answer is not None:
                     return answer
             if has_catalog and _OWN.match(code):
-                answer = sql_statements.answer(self, sqlQuery, lambda text: sql(self, text, *args, **kwargs))
+                text, named = _by_names(sqlQuery, args, kwargs)
+                answer = sql_statements.answer(self, text, lambda part: sql(self, part, **named))
                 if answer is not None:
                     return answer
             return sql(self, sqlQuery, *args, **kwargs)
@@ -194,6 +197,18 @@ def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
             raise OptionError(refusal) from error
 
     return call
+
+
+def _by_names(query: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The statement and what else `sql` gets, with names for parameters that have places: its parts get all of them."""
+    kwargs = {**dict(zip(("args",), args, strict=False)), **kwargs}
+    given = kwargs.get("args")
+    if given is None or isinstance(given, Mapping):
+        return query, kwargs
+    text, names = with_named_parameters(query)
+    if len(names) != len(given):
+        return query, kwargs  # Spark says so
+    return text, {**kwargs, "args": dict(zip(names, given, strict=True))}
 
 
 def _on_connect(spark: Any, query: str, sql: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

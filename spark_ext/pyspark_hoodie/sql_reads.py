@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
@@ -52,7 +53,7 @@ class Parts:
         key = entry.path, moment
         if key not in self._tables:
             self._tables[key] = CatalogTable(
-                self._spark, entry.name, entry.path, moment=moment, properties=entry.properties
+                self._spark, entry.name, entry.path, moment=moment, properties=entry.properties, thread=get_ident()
             )
         return self._tables[key]
 

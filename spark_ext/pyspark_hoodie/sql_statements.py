@@ -10,13 +10,12 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.types import StructField, StructType
 
 from hoodie.errors import OptionError
 from hoodie.model.index_results import IndexState
 from pyspark_hoodie import sql_call, sql_catalog, sql_create
 from pyspark_hoodie.arrow_frame import arrow_frame
-from pyspark_hoodie.schema import declared_schema
+from pyspark_hoodie.sql_evolution import evolve
 from pyspark_hoodie.sql_words import Token, Words, quoted_name
 from pyspark_hoodie.table import HoodieTable
 
@@ -51,9 +50,9 @@ def answer(spark: Any, query: str, run: Sql) -> DataFrame | None:
         return _drop_index(spark, words)
     if words.take("INSERT", "OVERWRITE", "DIRECTORY") or words.take("INSERT", "OVERWRITE", "LOCAL", "DIRECTORY"):
         return _write_directory(words, run)
-    if words.take("MERGE", "WITH", "SCHEMA", "EVOLUTION", "INTO"):
-        return _evolve(spark, words, run)
-    return None
+    if words.sees("WITH"):
+        words.at = words.find("MERGE")
+    return evolve(spark, words, run)
 
 
 # -- Indexes.
@@ -211,87 +210,3 @@ def _write_directory(words: Words, run: Sql) -> DataFrame | None:
     properties = sql_create.table_options(options)
     frame.write.format("hoodie").options(**{**options, **properties}).mode("overwrite").save(path)
     return frame.limit(0).select()
-
-
-# -- MERGE that adds columns.
-
-
-def _evolve(spark: Any, words: Words, run: Sql) -> DataFrame | None:
-    """Columns of the source that the table lacks are added first; then it is a MERGE as others are."""
-    start = words.at
-    name = quoted_name(words.name("the table of the MERGE"))
-    if sql_catalog.is_of_others(spark, name):
-        return None
-    words.at = words.find("USING")
-    words.expect("USING")
-    source_start, on = words.at, words.find("ON")
-    source, alias = _source(words, source_start, on)
-    rows = run(f"SELECT * FROM {source}").schema
-    when = words.find("WHEN")
-    words.at = when
-    table = sql_catalog.table_of(spark, name)
-    _add_columns(table, [f for f in rows.fields if f.name.lower() in _assigned(words, rows.names)])
-    stored = {each.lower() for each in spark.table(name).columns}
-    common = [each for each in rows.names if each.lower() in stored]
-    head = words.slice(start, source_start)
-    return run(
-        f"MERGE INTO {head} {source} AS {alias} {words.slice(on, when)} {_spelled_out(words, when, common, alias)}"
-    )
-
-
-def _source(words: Words, start: int, on: int) -> tuple[str, str]:
-    """The text of the source without its alias, and that alias."""
-    last = words.tokens[on - 1]
-    named = on - start > 1 and last.is_name and not words.tokens[on - 2].says(".")
-    end = on - 1 if named else on
-    if named and words.tokens[end - 1].says("AS"):
-        end -= 1
-    if named:
-        return words.slice(start, end), last.text
-    if words.tokens[start].says("("):
-        return words.slice(start, end), "hoodie_source"
-    return words.slice(start, end), last.text
-
-
-def _assigned(words: Words, names: list[str]) -> set[str]:
-    """Columns of the source, in lower case, that a clause gives to the table under their own names."""
-    known = {name.lower() for name in names}
-    found: set[str] = set()
-    is_set = is_listed = False
-    for at in range(words.at, len(words.tokens)):
-        token, before = words.tokens[at], words.tokens[at - 1]
-        if token.says("*") and before.says("SET", "INSERT"):
-            return known
-        if token.depth == 0 and token.says("SET", "WHEN"):
-            is_set = token.says("SET")
-        if token.depth == 0 and token.says("(", ")"):
-            is_listed = token.says("(") and before.says("INSERT")
-        is_next_equal = at + 1 < len(words.tokens) and words.tokens[at + 1].says("=")
-        if token.is_name and (is_listed or (is_set and token.depth == 0 and is_next_equal)):
-            found.add(token.name.lower())
-    return found & known
-
-
-def _add_columns(table: HoodieTable, fields: list[StructField]) -> None:
-    stored = table.schema
-    there = {name.lower() for name in (stored.names if stored is not None else [])}
-    for field in fields:
-        if field.name.lower() not in there and not field.name.startswith("_hoodie_"):
-            table.alter.add_column(field.name, declared_schema(StructType([field])).field(0).type)
-
-
-def _spelled_out(words: Words, start: int, common: list[str], alias: str) -> str:
-    """The clauses, with the columns that both sides have in place of `*`."""
-    columns = [f"`{name}`" for name in common]
-    out, copied = "", words.tokens[start].start
-    for at in range(start, len(words.tokens)):
-        token, before = words.tokens[at], words.tokens[at - 1]
-        if token.depth or not token.says("*") or not before.says("SET", "INSERT"):
-            continue
-        out += words.text[copied : token.start]
-        if before.says("SET"):
-            out += ", ".join(f"{each} = {alias}.{each}" for each in columns)
-        else:
-            out += f"({', '.join(columns)}) VALUES ({', '.join(f'{alias}.{each}' for each in columns)})"
-        copied = token.end
-    return out + words.text[copied : words.tokens[-1].end]

@@ -35,6 +35,7 @@ from pyspark_hoodie.native import plan_frame
 from pyspark_hoodie.reach import reached
 from pyspark_hoodie.schema import arrow_schema, given_schema, spark_schema
 from pyspark_hoodie.small_batch import collected
+from pyspark_hoodie.sql_added import added_to
 from pyspark_hoodie.sql_merge import Target, changes_of, small_merge
 
 INSERT_INTO = "hoodie.spark.sql.insert.into.operation"
@@ -63,6 +64,7 @@ class CatalogTable:
         declared: its columns there, whose comments and defaults count.
         read_optimized: the entry is for base files only.
         order: of the columns, where it is another one: that of the query of whose rows the table is made.
+        thread: whose statement opens it, which may add columns (`sql_added.py`).
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class CatalogTable:
         declared: StructType | None = None,
         read_optimized: bool = False,
         order: Sequence[str] = (),
+        thread: int | None = None,
     ) -> None:
         self._spark, self._name, self._path, self._moment = spark, name, path, moment
         self._properties = {"provider": "hoodie", "location": path, **(properties or {})}
@@ -86,8 +89,9 @@ class CatalogTable:
         self._read = {_QUERY: "read_optimized"} if read_optimized else {}
         storage, _ = reached(path, None, spark)
         self._core = dataframe.open_table(storage, spark)
+        self._added = added_to(self._core.uri, thread)
         self._plans: dict[tuple[tuple[str, str], ...], ReadPlan] = {}
-        self._snapshot = pin_snapshot(self._core.writer.context)
+        self._snapshot = pin_snapshot(self._core.writer.context, self._added)
         self._snapshots = 1
         """How many it has read of."""
 
@@ -98,7 +102,7 @@ class CatalogTable:
     @property
     def schema(self) -> StructType:
         """The columns as SQL has them: those of partitions at the end, with what the entry says of each."""
-        stored = self._core.schema
+        stored = self._snapshot.schema
         if stored is None:
             return self._declared or StructType([])
         declared = {field.name: field for field in self._declared.fields} if self._declared else {}
@@ -191,7 +195,7 @@ class CatalogTable:
     def _move_on(self) -> None:
         """What is read from now on is the newest snapshot."""
         self._plans.clear()
-        self._snapshot = pin_snapshot(self._core.writer.context)
+        self._snapshot = pin_snapshot(self._core.writer.context, self._added)
         self._snapshots += 1
 
     # -- writing -----------------------------------------------------------------------------------------------------
@@ -215,7 +219,9 @@ class CatalogTable:
             operation = (
                 request.write.operation if stated else (WriteOperation.UPSERT if upserts else WriteOperation.INSERT)
             )
-        return replace(request, write=replace(request.write, operation=operation))
+        # Where no row fits, columns are added all the same.
+        adds = bool(self._added)
+        return replace(request, write=replace(request.write, operation=operation, commits_empty=adds))
 
     def write(self, mode: str, df: DataFrame, options: Mapping[str, str], values: Sequence[str | None] = ()) -> None:
         """INSERT, and what is saved by name.

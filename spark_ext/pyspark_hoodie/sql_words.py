@@ -117,6 +117,22 @@ class Words:
         self.expect(")")
         return [part for part in found if part]
 
+    def source(self) -> tuple[str, str]:
+        """What a MERGE takes its rows from, as FROM has it, and what conditions call it."""
+        start, called = self.at, "hoodie_source"
+        if self.sees("("):
+            self.parts()
+        else:
+            called = self.name("the source of the MERGE")[-1]
+        end = self.at
+        if self.take("AS") or not (self.is_over or self.sees("ON")):
+            called = self.name("an alias")[-1]
+        listed = self.at
+        if self.sees("("):
+            self.parts()
+        name = quoted_name([called])
+        return f"{self.slice(start, end)} AS {name}{self.slice(listed, self.at)}", name
+
     def options(self) -> dict[str, str]:
         """`('a' = 'b', c.d 1)` as options."""
         found = {}
@@ -156,6 +172,18 @@ def text_of(literal: str) -> str:
 def quoted_name(parts: list[str]) -> str:
     """The name as SQL has it."""
     return ".".join(f"`{part.replace('`', '``')}`" for part in parts)
+
+
+def with_named_parameters(text: str) -> tuple[str, list[str]]:
+    """The statement with a name for each `?`, for texts that are made of its parts; and these names."""
+    out, copied = "", 0
+    names: list[str] = []
+    for token in tokens_of(text):
+        if token.says("?"):
+            names.append(f"hoodie_parameter_{len(names)}")
+            out += f"{text[copied : token.start]}:{names[-1]}"
+            copied = token.end
+    return out + text[copied:], names
 
 
 _INSTANT = re.compile(r"['\"]?(\d{14}|\d{17})['\"]?")

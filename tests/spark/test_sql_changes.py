@@ -7,7 +7,7 @@ from pyspark_hoodie import hook
 from pyspark_hoodie.sql_changes import changes_of
 from pyspark_hoodie.sql_entries import Entry, entries_of
 from pyspark_hoodie.sql_reads import _has_alias, places_of
-from pyspark_hoodie.sql_words import Words
+from pyspark_hoodie.sql_words import Words, with_named_parameters
 
 pytestmark = pytest.mark.spark
 
@@ -111,6 +111,27 @@ def test_moments_and_parameters_of_functions():
     assert (pull.moment, pull.given) == (None, ("t", "cdc", "1"))
     with pytest.raises(OptionError, match="take texts and numbers"):
         places_of(Words("SELECT * FROM x TIMESTAMP AS OF now()"), 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "source", "name"),
+    [
+        ("(VALUES (1, ')')) s (id, v)", "(VALUES (1, ')')) AS `s`(id, v)", "`s`"),
+        ("db.s", "db.s AS `s`", "`s`"),
+        ("`a b` AS `q`", "`a b` AS `q`", "`q`"),
+        ("((SELECT 1))", "((SELECT 1)) AS `hoodie_source`", "`hoodie_source`"),
+    ],
+)
+def test_the_source_of_a_merge(text, source, name):
+    words = Words(f"{text} ON true")
+    assert words.source() == (source, name)
+    assert words.sees("ON")
+
+
+def test_parameters_by_their_places_get_names():
+    text, names = with_named_parameters("SELECT ? AS a, '?' FROM t -- ?\nWHERE b = ?")
+    assert text.replace("hoodie_parameter_", "p") == "SELECT :p0 AS a, '?' FROM t -- ?\nWHERE b = :p1"
+    assert len(names) == 2
 
 
 OURS = """Catalog: spark_catalog

@@ -9,6 +9,9 @@ import hoodie
 from hoodie.errors import OptionError, SchemaError
 from hoodie.format.column_ids import first_columns, kind_of, schema_of, type_of
 from hoodie.model.columns import Column
+from hoodie.options.read import ReadOptions
+from hoodie.read.plan import pin_snapshot
+from hoodie.read.scan import Scan
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.table import open_at
 from tests.engines import Meanwhile
@@ -307,3 +310,19 @@ def test_every_type_is_kept_by_its_name():
 def test_kinds_are_read_as_apache_hudi_writes_them(kind):
     assert type_of(Column(1, "c", kind=kind)) == pa.timestamp("ms", "UTC")
     assert kind_of(pa.timestamp("ms", "UTC")) == "timestamp_millis"
+
+
+@KINDS
+@pytest.mark.parametrize("renamed", [False, True])
+def test_a_write_reads_the_columns_that_it_is_about_to_add(kind, renamed):
+    """As nulls, also where older files find their columns by a history; the table itself gets them with the rows."""
+    _, _, table = table_of(kind)
+    if renamed:
+        table.alter.rename_column("val", "worth")
+    context = table._context
+    snapshot = pin_snapshot(context, pa.schema([("ts", pa.string()), ("more", pa.float64())]))
+    kinds = dict(zip(snapshot.schema.names, snapshot.schema.types, strict=True))
+    assert (kinds["ts"], kinds["more"]) == (table.schema.field("ts").type, pa.float64())
+    plan = Scan(context, ReadOptions(columns=("id", "more")), meta_columns=False, snapshot=snapshot)
+    assert rows(plan, "more") == dict.fromkeys(["k0", "k1", "k2", "k3"])
+    assert "more" not in table.schema.names
