@@ -8,9 +8,9 @@ from pyspark_hoodie.procedure_actions import ACTIONS
 from pyspark_hoodie.procedure_files import FILES
 from pyspark_hoodie.procedure_shows import TIMELINE
 from pyspark_hoodie.sql_call import NOT_SERVED, SHOWS, WITHOUT_TABLE, bind, in_columns, signatures
+from pyspark_hoodie.sql_evolution import _assigned, _spelled_out
 from pyspark_hoodie.sql_hook import instead
 from pyspark_hoodie.sql_metadata import metadata_rows
-from pyspark_hoodie.sql_statements import _assigned, _source, _spelled_out
 from pyspark_hoodie.sql_words import Words, instants_as_versions, tokens_of
 
 ROWS = [{"id": 1, "n": 1.0, "ts": 1, "city": "oslo"}, {"id": 2, "n": 2.0, "ts": 1, "city": "rome"}]
@@ -178,22 +178,6 @@ def test_columns_that_a_merge_assigns():
     words = Words(MERGE)
     words.at = words.find("WHEN")
     assert _assigned(words, ["id", "a", "b", "c", "d", "e", "x"]) == {"id", "a", "d"}
-
-
-@pytest.mark.parametrize(
-    ("text", "source", "alias"),
-    [
-        ("(SELECT 1) AS s ON", "(SELECT 1)", "s"),
-        ("(SELECT 1) s ON", "(SELECT 1)", "s"),
-        ("(SELECT 1) ON", "(SELECT 1)", "hoodie_source"),
-        ("db.t ON", "db.t", "t"),
-        ("db.t u ON", "db.t", "u"),
-        ("`t` ON", "`t`", "`t`"),
-    ],
-)
-def test_the_source_of_a_merge(text, source, alias):
-    words = Words(text)
-    assert _source(words, 0, words.find("ON")) == (source, alias)
 
 
 def test_stars_are_spelled_out():

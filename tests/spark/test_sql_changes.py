@@ -118,6 +118,7 @@ def test_moments_and_parameters_of_functions():
     [
         ("(VALUES (1, ')')) s (id, v)", "(VALUES (1, ')')) AS `s`(id, v)", "`s`"),
         ("db.s", "db.s AS `s`", "`s`"),
+        ("db.t u", "db.t AS `u`", "`u`"),
         ("`a b` AS `q`", "`a b` AS `q`", "`q`"),
         ("((SELECT 1))", "((SELECT 1)) AS `hoodie_source`", "`hoodie_source`"),
     ],
