@@ -39,6 +39,8 @@ class Job:
     """The partition column of the table that a job deletes from by keys alone."""
     misspelled: Mapping[str, str] = field(default_factory=dict)
     """Options that are none of Apache Hudi's: it drops them without a word. The others are in `options`."""
+    differs: str | None = None
+    """Why Apache Hudi makes another table of the options, or none."""
 
     def _columns(self, *names: str) -> tuple[str, ...]:
         text = next((self.options[name] for name in names if self.options.get(name)), "")
@@ -177,10 +179,11 @@ def public_jobs() -> list[Job]:
 def _job(name: str, lines: dict[str, str]) -> Job:
     del lines["source"]
     types = dict(pair.split("=") for pair in lines.pop("types", "").split(",") if pair)
-    refused, server, in_spark, stored_by = (lines.pop(name, None) for name in ("refused", "server", "spark", "stored"))
+    words = ("refused", "server", "spark", "stored", "differs")
+    refused, server, in_spark, stored_by, differs = (lines.pop(name, None) for name in words)
     misspelled = {key: lines.pop(key) for key in lines.pop("misspelled", "").split()}
     options = {key: _NOBODY.get(key, value) for key, value in lines.items()}
-    return Job(name, options, types, refused, server, in_spark is not None, stored_by, misspelled)
+    return Job(name, options, types, refused, server, in_spark is not None, stored_by, misspelled, differs)
 
 
 def in_order(rows: list[Row]) -> list[Row]:
