@@ -6,13 +6,14 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+import hoodie.format
 from hoodie.errors import CorruptFileError, OptionError
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.log_scan import LogRecords, read_log_records
@@ -23,7 +24,6 @@ from hoodie.filegroup.skeleton import skeleton_batches
 from hoodie.filegroup.sought_rows import can_seek, sought_rows
 from hoodie.filegroup.stored_merge import Newer, merge_with_stored
 from hoodie.format.parquet_file import check_meta_columns, open_parquet, read_batches, row_bytes
-from hoodie.format.parquet_pages import PageReader
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.instant import InstantRange
@@ -32,6 +32,9 @@ from hoodie.model.names import folder_of
 from hoodie.model.plans import MergeRule, ReadContext, ReadTask, RowFilter, SoughtKeys, UnstoredColumns, WholeSlice
 from hoodie.storage.base import Storage
 from hoodie.storage.refusals import is_of_storage
+
+if TYPE_CHECKING:
+    import hoodie.format.parquet_pages
 
 MIN_BATCH_ROWS = 64 * 1024
 MAX_BATCH_ROWS = 1024 * 1024
@@ -307,7 +310,7 @@ def read_sought_rows(
     with opened as (file, _):
         if is_stored and can_seek(file):
             data = opened.data()
-            pages = None if data is None else PageReader(file, data, path=path)
+            pages = None if data is None else hoodie.format.parquet_pages.PageReader(file, data, path=path)
 
             def read(names: Sequence[str], group: int) -> Iterator[pa.RecordBatch]:
                 return base_batches(

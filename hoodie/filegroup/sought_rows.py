@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +17,11 @@ import pyarrow.parquet as pq
 
 from hoodie.format.column_stats import ranges_of_footer
 from hoodie.format.parquet_file import read_batches
-from hoodie.format.parquet_pages import PageReader
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import SoughtKeys
+
+if TYPE_CHECKING:
+    from hoodie.format.parquet_pages import PageReader
 
 _TEXT = pa.string()
 _BATCH_ROWS = 64 * 1024
