@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import hoodie
-
 from integration.hudi_client import HudiPeer
 from integration.views import View, by_hudi, by_rust, differences, ours
 from tests.effort import soak_but
