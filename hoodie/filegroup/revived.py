@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.filegroup.deletes import flag_columns
 from hoodie.filegroup.fold import usable_values
 from hoodie.filegroup.log_blocks import live_blocks
 from hoodie.filegroup.log_scan import CollectedEntries, read_log_records
@@ -68,7 +69,8 @@ def without_lost(storage: Storage, context: WriteContext, file_slice: FileSlice,
 
 def still_stored(storage: Storage, context: WriteContext, file_slice: FileSlice, rows: pa.Table) -> pa.Table:
     """The rows but for those whose keys the logs delete: an index that knows base files only has found them."""
-    marked = context.rule.delete_marker is not None
+    # Records of a data block may be deletes, too, where a column says so.
+    marked = any(field.name in context.full_schema.names for field in flag_columns(context.full_schema, context.rule))
     if not file_slice.logs or not (marked or _names_deleted(storage, context, file_slice.logs, rows)):
         return rows
     dead, _ = _against_deletes(storage, context, file_slice, rows)

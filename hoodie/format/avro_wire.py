@@ -113,6 +113,16 @@ def tagged(matrix: Bytes, lengths: Ints, tags: tuple[int, int] | None, valid: Ma
     return ragged(whole, lengths)
 
 
+def varint(value: int) -> bytes:
+    """One number that is not negative, seven bits a byte, the lowest first: as Avro, Thrift and protobuf have them below zigzag."""
+    found = bytearray()
+    while value > 0x7F:
+        found.append(value & 0x7F | 0x80)
+        value >>= 7
+    found.append(value)
+    return bytes(found)
+
+
 def varints(values: npt.NDArray[np.integer]) -> tuple[Bytes, Ints]:
     """Zigzag varints as a matrix and the length of each row's in it."""
     signed = values.astype(np.int64)

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+import hoodie.format
 from hoodie.errors import CorruptFileError, SchemaError, UnsupportedTableError
 from hoodie.format.avro_wire import (
     Bytes,
@@ -43,7 +44,9 @@ from hoodie.format.avro_wire import (
     windows,
 )
 from hoodie.format.cursor import Cursor, i32
-from hoodie.format.kryo_deletes import avro_deletes
+
+if TYPE_CHECKING:
+    import hoodie.format.kryo_deletes
 
 _VERSION = 3
 _SLICE_BYTES = 1 << 30  # below Arrow's short offsets
@@ -220,7 +223,7 @@ def decode_deletes(content: memoryview | bytes, ordering_type: pa.DataType | Non
     """
     version, body = _list_in(content)
     if version < _VERSION:
-        body = avro_deletes(body)
+        body = hoodie.format.kryo_deletes.avro_deletes(body)
     try:
         found, items = _walk(body)
     except IndexError as exc:

@@ -13,6 +13,7 @@ import struct
 from typing import Any
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
+from hoodie.format.avro_wire import varint
 
 _MODEL = "org.apache.hudi.common.model."
 _RECORD, _KEY = f"{_MODEL}DeleteRecord", f"{_MODEL}HoodieKey"
@@ -37,13 +38,7 @@ def avro_deletes(data: bytes) -> bytes:
 
 
 def _long(number: int) -> bytes:
-    coded = number << 1 if number >= 0 else (-number << 1) - 1
-    found = bytearray()
-    while coded >= 0x80:
-        found.append(coded & 0x7F | 0x80)
-        coded >>= 7
-    found.append(coded)
-    return bytes(found)
+    return varint(number << 1 if number >= 0 else (-number << 1) - 1)
 
 
 def _text(value: str | None) -> bytes:

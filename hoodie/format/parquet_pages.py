@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError
+from hoodie.format.avro_wire import varint
 from hoodie.format.parquet_file import foreign_errors
 from hoodie.format.thrift_compact import (
     BINARY,
@@ -30,7 +31,6 @@ from hoodie.format.thrift_compact import (
     number,
     number_at,
     text,
-    varint,
     varint_at,
 )
 

@@ -28,6 +28,7 @@ from fastavro.types import Schema
 from hoodie.errors import CorruptFileError, SchemaError, UnsupportedTableError
 from hoodie.format.avro_record import read_record, write_record
 from hoodie.format.avro_schema import CONTAINER_MAGIC
+from hoodie.format.avro_wire import varint
 from hoodie.format.plan_check import check_operation, check_rollback
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.instant import InstantTime
@@ -301,18 +302,12 @@ def _read_sized(data: bytes, at: int) -> tuple[bytes, int]:
     return data[at : at + size], at + size
 
 
-def _long(value: int) -> bytes:
-    rest = value << 1  # zigzag; only lengths and counts are written here, none of them negative
-    found = bytearray()
-    while rest > 0x7F:
-        found.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    found.append(rest)
-    return bytes(found)
-
-
 def _sized(data: bytes) -> bytes:
     return _long(len(data)) + data
+
+
+def _long(value: int) -> bytes:
+    return varint(value << 1)  # zigzag; only lengths and counts are written here, none of them negative
 
 
 _LOG_COMPACTOR = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"

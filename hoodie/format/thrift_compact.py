@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from hoodie.format.avro_wire import varint
+
 Bytes: TypeAlias = "bytes | memoryview"
 _BOOLEANS, _BYTE, _INTEGERS, _DOUBLE, BINARY, _LISTS, STRUCT = (1, 2), 3, (4, 5, 6), 7, 8, (9, 10), 12
 LIST = 9
@@ -79,15 +81,6 @@ def varint_at(data: Bytes, at: int) -> tuple[int, int]:
         if byte < 128:
             return value, at
         shift += 7
-
-
-def varint(value: int) -> bytes:
-    found = bytearray()
-    while value > 127:
-        found.append(value & 127 | 128)
-        value >>= 7
-    found.append(value)
-    return bytes(found)
 
 
 def number_at(data: Bytes, at: int) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from hoodie.errors import CorruptFileError
+from hoodie.format.avro_wire import varint
 
 VARINT = 0
 LENGTH_DELIMITED = 2
@@ -21,16 +22,6 @@ class Field(NamedTuple):
 
     number: int
     value: int | bytes
-
-
-def encode_varint(value: int) -> bytes:
-    """A number below 2**64, seven bits a byte, the lowest first."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def decode_varint(data: bytes | memoryview, offset: int) -> tuple[int, int]:
@@ -59,9 +50,9 @@ def encode_message(fields: Iterable[Field]) -> bytes:
     parts = []
     for number, value in fields:
         if isinstance(value, int):
-            parts += [encode_varint(number << 3 | VARINT), encode_varint(value)]
+            parts += [varint(number << 3 | VARINT), varint(value)]
         else:
-            parts += [encode_varint(number << 3 | LENGTH_DELIMITED), encode_varint(len(value)), value]
+            parts += [varint(number << 3 | LENGTH_DELIMITED), varint(len(value)), value]
     return b"".join(parts)
 
 
@@ -93,7 +84,7 @@ def decode_message(data: bytes | memoryview) -> Iterator[Field]:
 
 def encode_delimited(message: bytes) -> bytes:
     """A message with its length in front."""
-    return encode_varint(len(message)) + message
+    return varint(len(message)) + message
 
 
 def decode_delimited(data: bytes | memoryview, offset: int) -> tuple[bytes, int]:

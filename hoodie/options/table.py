@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+import hoodie.format
 from hoodie.errors import CorruptFileError, OptionError, UnsupportedTableError
 from hoodie.format.layout import LAYOUTS, NEW, OLDEST_WRITTEN, READ_VERSIONS, V6, V8, Folder, Layout
-from hoodie.format.properties import table_checksum
 from hoodie.model.buckets import BucketLayout
 from hoodie.model.enums import ChangeLogMode, MergeMode, TableType, TableVersion
 from hoodie.model.names import HOODIE, PROPERTIES, is_inside, join
@@ -46,6 +46,9 @@ from hoodie.options.values import (
     MorInserts,
     key_generator_class,
 )
+
+if TYPE_CHECKING:
+    import hoodie.format.properties
 
 T = TypeVar("T")
 
@@ -253,7 +256,7 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         _TYPE: options.table_type or TableType.COPY_ON_WRITE,
         VERSION: str(int(layout.version)),
         LAYOUT: str(layout.number),
-        CHECKSUM: str(table_checksum(options.name, database)),
+        CHECKSUM: str(hoodie.format.properties.table_checksum(options.name, database)),
         _DATABASE: database,
         _RECORD_KEY: ",".join(keys),
         PARTITION: partition_text(partition, settings, layout),
@@ -387,11 +390,10 @@ def parse_table_config(properties: Mapping[str, str], *, uri: str) -> TableConfi
     read = _Properties({key: value.strip() for key, value in properties.items()}, uri)
     layout = read.layout()
     name, database = read.required(_NAME), read.get(_DATABASE)
-    checksum = read.get(CHECKSUM)
-    if checksum and checksum != str(table_checksum(name, database)):
+    checksum, right = read.get(CHECKSUM), str(hoodie.format.properties.table_checksum(name, database))
+    if checksum and checksum != right:
         raise read.corrupt(
-            f"{CHECKSUM}={checksum}, but name and database {database or 'none'!r} give "
-            f"{table_checksum(name, database)}: was it edited?"
+            f"{CHECKSUM}={checksum}, but name and database {database or 'none'!r} give {right}: was it edited?"
         )
     read.required(_TYPE)  # a merge-on-read table whose file lost it would be read without its logs
     read.refuse_unreadable()

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError
+from hoodie.format.avro_wire import varint
 from hoodie.hfile.index import (
     Entry,
     IndexWriter,
@@ -16,7 +17,6 @@ from hoodie.hfile.index import (
     tolerant_root,
 )
 from hoodie.hfile.key_value import Column, encode_key
-from hoodie.hfile.wire import encode_varint
 
 ENTRIES = st.lists(
     st.builds(Entry, st.binary(max_size=300), st.integers(0, (1 << 63) - 1), st.integers(0, (1 << 31) - 1)), max_size=6
@@ -49,8 +49,7 @@ def keyed(rows):
 def test_lengths_in_the_spelling_of_protobuf_are_read():
     entries = keyed([b"a" * 200, b"b" * 300])
     parts = [
-        offset.to_bytes(8, "big") + size.to_bytes(4, "big") + encode_varint(len(key)) + key
-        for key, offset, size in entries
+        offset.to_bytes(8, "big") + size.to_bytes(4, "big") + varint(len(key)) + key for key, offset, size in entries
     ]
     assert tolerant_root(memoryview(b"".join(parts)), 2, behind=0) == entries
 

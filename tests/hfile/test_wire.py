@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError
+from hoodie.format.avro_wire import varint
 from hoodie.hfile.wire import (
     Field,
     decode_delimited,
@@ -16,7 +17,6 @@ from hoodie.hfile.wire import (
     encode_delimited,
     encode_hadoop_int,
     encode_message,
-    encode_varint,
     hadoop_int_size,
 )
 
@@ -27,7 +27,7 @@ FIELDS = st.lists(
 
 @pytest.mark.parametrize(("value", "coded"), [(0, "00"), (127, "7f"), (128, "8001"), (300, "ac02")])
 def test_varints_are_those_of_protobuf(value, coded):
-    assert encode_varint(value) == bytes.fromhex(coded)
+    assert varint(value) == bytes.fromhex(coded)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_hadoop_numbers_are_those_of_hadoop(value, coded):
 
 @given(st.integers(0, (1 << 63) - 1), st.binary(max_size=3))
 def test_numbers_come_back(value, before):
-    for encode, decode in ((encode_varint, decode_varint), (encode_hadoop_int, decode_hadoop_int)):
+    for encode, decode in ((varint, decode_varint), (encode_hadoop_int, decode_hadoop_int)):
         data = before + encode(value)
         assert decode(data + b"\x05", len(before)) == (value, len(data))
         for cut in range(len(before), len(data)):

@@ -92,4 +92,4 @@ def test_tasks_import_neither_frames_nor_what_plans_and_commits(tmp_path):
     assert engine.calls >= 6
     assert {name.split(".")[1] for name in engine.modules if name.startswith("hoodie.")} == ROOMS
     assert not {"pandas", "polars", "duckdb"} & {name.partition(".")[0] for name in engine.modules}
-    assert len(engine.modules) < 258
+    assert len(engine.modules) < 254
