@@ -2,13 +2,13 @@
 
 The source comes to the driver. Where its rows alone say what becomes of them, they are an upsert. Else the stored rows that have
 their keys are read, as many columns as the query needs, and Spark runs its query on these rows. Columns that no clause sets are
-not read: the write takes them from the stored rows.
+not read where the write has the stored rows anyway.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from pyspark.sql import functions as F
 
 from hoodie.errors import SchemaError
 from hoodie.keygen.generator import KeyGenerator
+from hoodie.model.enums import TableType
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import DELETED
 from hoodie.options.table import TableConfig
@@ -48,6 +49,44 @@ class Target(NamedTuple):
     """Its columns, and the meta columns of keys and paths."""
     stored: Callable[[Sequence[str], Condition], pa.Table]
     """Columns of the stored rows that fulfil a condition."""
+
+    @property
+    def completes(self) -> bool:
+        """Whether the write takes columns that no clause sets over without a read of its own. To logs it writes whole rows, of
+        which a read here costs less: it has row copies.
+        """
+        return self.config.table_type is TableType.COPY_ON_WRITE or self.write.some_columns
+
+    @property
+    def of_places(self) -> set[str]:
+        """The columns that keys and paths are made of, or of parts of them."""
+        return {name.partition(".")[0] for name in key_columns(self.config)}
+
+
+class _Source(NamedTuple):
+    rows: pa.Table
+    """Behind its columns what else was asked for."""
+    keys: pa.Table
+    """What the keys of the table equal in each row."""
+
+    @property
+    def there(self) -> pa.Table:
+        """The keys that are no nulls."""
+        return self.keys.filter(self.has_key)
+
+    @property
+    def has_key(self) -> pa.ChunkedArray:
+        return reduce(pc.and_, map(pc.is_valid, self.keys.columns))
+
+    @property
+    def is_single(self) -> bool:
+        """Each key comes once."""
+        there = self.there
+        return bool(there.group_by(there.column_names).aggregate([]).num_rows == there.num_rows)
+
+    def partners(self, target: Target, names: Sequence[str]) -> pa.Table:
+        """Columns of the stored rows that have its keys."""
+        return target.stored(names, _having(self.there, target))
 
 
 def changes_of(query: DataFrame, columns: Sequence[int], ids: Sequence[int], names: Sequence[str]) -> DataFrame:
@@ -89,64 +128,49 @@ def small_merge(
     rows = _collected(source, target)
     if rows is None:
         return None
-    given = _table([rows.column(place) for place in places], keys)
-    there = given.filter(reduce(pc.and_, map(pc.is_valid, given.columns)))
-    is_single = there.group_by(keys).aggregate([]).num_rows == there.num_rows
+    given = _Source(rows, _table([rows.column(place) for place in places], keys))
+    is_single = given.is_single
     if alone is not None and is_single:
-        made = _alone(rows, _listed(alone), names, _listed(merging.kept()), given, target, by_key_alone=by_key_alone)
+        made = _alone(given, _listed(alone), names, _listed(merging.kept()), target, by_key_alone=by_key_alone)
         if made is not None:
             return made
-    stored = _listed(merging.stored())
-    rows = rows.select(range(merging.width()))
-    if is_single and merging.equatesAlone():
-        wanted = [*ids, *columns], [RECORD_KEY, PARTITION_PATH, *names]
-        made = _of_clauses(merging, stored, rows, given, wanted, target, spark)
+    given = given._replace(rows=rows.select(range(merging.width())))
+    in_pairs = is_single and merging.equatesAlone()
+    if in_pairs:
+        wanted = dict(zip([RECORD_KEY, PARTITION_PATH, *names], [*ids, *columns], strict=False))
+        made = _of_clauses(merging, wanted, given, target, spark)
         if made is not None:
             return made
-    found = target.stored(stored, _having(there, target))
-    if is_single and merging.equatesAlone():
-        pairs = Pairs(found, rows, given, keeps_unmatched=merging.keepsUnmatched())
-        plan = merging.paired(_plan(spark, pairs.whole()))
+    found = given.partners(target, _listed(merging.stored()))
+    if in_pairs:
+        plan = merging.paired(_plan(spark, _pairs(merging, found, given).whole()))
     else:
-        plan = merging.joined(_plan(spark, found), _plan(spark, rows), is_single)
+        plan = merging.joined(_plan(spark, found), _plan(spark, given.rows), is_single)
     frame = _frame(spark, plan)
     with SparkEngine(spark).described(f"merge {config.name}: join the rows of the source"):
         return RowsHere(collected(changes_of(frame, columns, ids, names)))
 
 
-def _of_clauses(
-    merging: Any,
-    stored: list[str],
-    rows: pa.Table,
-    given: pa.Table,
-    wanted: tuple[list[int], list[str]],
-    target: Target,
-    spark: Any,
-) -> RowsHere | None:
+def _of_clauses(merging: Any, wanted: Mapping[str, int], given: _Source, target: Target, spark: Any) -> RowsHere | None:
     """What the clauses make of pairs of rows; None: they are such that Spark has to look at whole ones.
 
     Args:
-        stored: the columns that the query may need. wanted: where in a row of the query values are, and names of their columns.
+        wanted: column -> where in a row of the query its values are.
     """
-    found = merging.clauses(wanted[0])
-    if found is None:
+    answer = merging.clauses(list(wanted.values()))
+    if answer is None:
         return None
-    clauses = [Clause(meets == 1, does, tuple(places)) for meets, does, *places in json.loads(found)]
-    names = wanted[1]
-    kept = _kept(
-        clauses, names, stored, [len(stored) + merging.placeOfKey(name) for name in given.column_names], target
-    )
-    computes, needed = merging.computes(), _listed(merging.needed())
-    used = {
-        *needed,
-        *(at for clause in clauses for at, name in zip(clause.places, names, strict=True) if name not in kept),
-    }
-    read = [name for at, name in enumerate(stored) if at in used or name in given.column_names]
-    there = given.filter(reduce(pc.and_, map(pc.is_valid, given.columns)))
-    few = target.stored(read, _having(there, target))
-    pairs = Pairs(_with_nulls(few, stored, target.schema), rows, given, keeps_unmatched=merging.keepsUnmatched())
+    clauses = [Clause(meets == 1, does, tuple(places)) for meets, does, *places in json.loads(answer)]
+    stored, names = _listed(merging.stored()), list(wanted)
+    of_keys = {name: merging.placeOfKey(name) for name in given.keys.column_names}
+    equal = {name: len(stored) + place for name, place in of_keys.items() if place < given.rows.num_columns}
+    kept = _kept(clauses, names, stored, equal, target) if target.completes else set()
+    needed = _listed(merging.needed())
+    used = {*needed, *(at for each in clauses for at, name in zip(each.places, names, strict=True) if name not in kept)}
+    read = [name for at, name in enumerate(stored) if at in used or name in given.keys.column_names]
+    pairs = _pairs(merging, _with_nulls(given.partners(target, read), stored, target.schema), given)
     computed = None
-    if computes:
+    if merging.computes():
         frame = _frame(spark, merging.computed(_plan(spark, pairs.needed(needed))))
         with SparkEngine(spark).described(f"merge {target.config.name}: compute values"):
             computed = collected(frame)
@@ -156,30 +180,33 @@ def _of_clauses(
     return RowsHere(changed, set_columns=tuple(name for name in names[2:] if name not in kept) if kept else None)
 
 
+def _pairs(merging: Any, stored: pa.Table, given: _Source) -> Pairs:
+    return Pairs(stored, given.rows, given.keys, keeps_unmatched=merging.keepsUnmatched())
+
+
 def _kept(
-    clauses: Sequence[Clause], names: Sequence[str], stored: list[str], equal: Sequence[int], target: Target
+    clauses: Sequence[Clause], names: Sequence[str], stored: list[str], equal: Mapping[str, int], target: Target
 ) -> set[str]:
     """Columns that all updates leave as they are, where rows stay in their places; but those that keys and paths are made of.
 
     Args:
-        equal: places of what the keys equal.
+        equal: key column -> where in the source's rows that is which it equals.
     """
     updates = [clause for clause in clauses if clause.meets and clause.does == _UPDATE]
     own = {name: stored.index(name) if name in stored else None for name in names}
     kept = {name for at, name in enumerate(names) if updates and all(each.places[at] == own[name] for each in updates)}
-    tops = _tops(target)
+    fixed = target.of_places
     moves = any(
-        each.places[at] not in (own[name], *equal) for each in updates for at, name in enumerate(names) if name in tops
+        each.places[at] not in (own[name], equal.get(name))
+        for each in updates
+        for at, name in enumerate(names)
+        if name in fixed
     )
-    return set() if moves else kept - tops - {RECORD_KEY, PARTITION_PATH}
-
-
-def _tops(target: Target) -> set[str]:
-    """The columns that keys and paths are made of, or of parts of them."""
-    return {name.partition(".")[0] for name in key_columns(target.config)}
+    return set() if moves else kept - fixed - {RECORD_KEY, PARTITION_PATH}
 
 
 def _with_nulls(rows: pa.Table, names: Sequence[str], kinds: pa.Schema) -> pa.Table:
+    """The columns of these names, with nulls in those that were not read."""
     return pa.table(
         {
             name: rows.column(name) if name in rows.column_names else pa.nulls(rows.num_rows, kinds.field(name).type)
@@ -217,11 +244,10 @@ def _collected(source: DataFrame, target: Target) -> pa.Table | None:
 
 
 def _alone(
-    rows: pa.Table,
+    given: _Source,
     places: list[int],
     names: Sequence[str],
     kept: Sequence[str],
-    given: pa.Table,
     target: Target,
     *,
     by_key_alone: bool,
@@ -229,20 +255,20 @@ def _alone(
     """What becomes of the rows, as far as they alone say it; None: that is more than one write does without a look at stored rows.
 
     Args:
-        places, kept: as `Merging.alone` has them. given: what the keys of the table equal in each row.
+        places, kept: as `Merging.alone` has them.
     """
-    if not _tops(target).isdisjoint(kept):
+    if kept and not (target.completes and target.of_places.isdisjoint(kept)):
         return None
-    set_columns = tuple(name for name in names if name not in kept) if kept else None
-    ifs = pc.if_else(reduce(pc.and_, map(pc.is_valid, given.columns)), rows.column(places[0]), 0)
+    rows, set_columns = given.rows, tuple(name for name in names if name not in kept) if kept else None
+    ifs = pc.if_else(given.has_key, rows.column(places[0]), 0)
     updated, gone, inserted = pc.equal(ifs, _UPDATE), pc.equal(ifs, _DELETE), pc.equal(rows.column(places[1]), _INSERT)
     only_stored = not pc.any(inserted).as_py()
     if only_stored and (by_key_alone or not looks_up(target.config, target.write)):
         return None
     if not only_stored and pc.any(pc.xor(inserted, updated)).as_py():
         return None
-    kept = pc.or_(updated, gone)
-    made, flags = _table([rows.column(place) for place in places[2:]], names).filter(kept), gone.filter(kept)
+    changed = pc.or_(updated, gone)
+    made, flags = _table([rows.column(place) for place in places[2:]], names).filter(changed), gone.filter(changed)
     if not pc.any(flags).as_py():
         return RowsHere(made, only_stored, set_columns)
     if by_key_alone:

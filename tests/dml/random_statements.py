@@ -56,7 +56,9 @@ class Statements:
             "n": f"{self.chance.choice(rows)}.n" + self.chance.choice(["", f" + {self.chance.randint(-3, 3)}"]),
             "x": f"CASE WHEN {self.condition(row)} THEN {row}.x / 2 ELSE {self.chance.choice(rows)}.n END",
             "note": f"{self.chance.choice(rows)}.note" + self.chance.choice(["", " || ', it''s é; -- so'"]),
-            "part": f"CASE WHEN {row}.n % 2 = 0 THEN 'a' ELSE {row}.part END",
+            "part": self.chance.choice(
+                [f"CASE WHEN {row}.n % 2 = 0 THEN 'a' ELSE {row}.part END", f"{self.chance.choice(rows)}.id"]
+            ),
         }
         chosen = self.chance.sample(sorted(values), self.chance.randint(1, 3))
         return ", ".join(f"{name} = {values[name]}" for name in chosen)

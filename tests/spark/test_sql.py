@@ -362,6 +362,20 @@ def test_a_merge_by_a_computed_key_takes_each_value_where_it_is(sql, tmp_path):
     sql.sql("drop table t")
 
 
+@pytest.mark.parametrize(("on", "clause"), [("t.id = s.id", "p = s.id"), ("t.id = lower(s.id)", "p = upper(s.w)")])
+def test_a_row_that_a_merge_moves_keeps_its_other_columns(sql, tmp_path, on, clause):
+    at = f"partitioned by (p) location '{tmp_path / 't'}'"
+    sql.sql(f"create or replace table t (id string, v bigint, w string, p string) {MADE} {at}")
+    sql.sql("insert into t values ('0', 1, 'x', 'a'), ('1', 2, 'y', 'a')")
+    sql.sql(
+        "create or replace temporary view v as select cast(id as string) as id, cast(id + 7 as string) as w from range(2)"
+    )
+    sql.sql(f"merge into t using v s on {on} when matched then update set {clause}")
+    moved = ("7", "8") if "upper" in clause else ("0", "1")
+    assert sql.sql("select * from t order by id").collect() == [("0", 1, "x", moved[0]), ("1", 2, "y", moved[1])]
+    sql.sql("drop table t")
+
+
 @pytest.mark.skipif(SPARK < (4, 0), reason="Spark 3.5 has none")
 def test_merge_into_by_a_dataframe(sql, df, path):
     given = df.limit(1).selectExpr("id as key", "9 as n", "3L as moment")
