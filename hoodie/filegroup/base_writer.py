@@ -33,6 +33,10 @@ from hoodie.storage.base import Storage
 ROW_GROUP_ROWS = 1024 * 1024
 ROW_GROUP_BYTES = 64 * 1024 * 1024
 """Arrow bytes of small pieces that are collected before they are written as one row group."""
+_PAGE_BYTES = 64 * 1024
+"""Before compression. A look-up decodes the pages that hold its rows; a file with pages of Arrow's 1 MB is as large, and as quick to
+read.
+"""
 _LEAST_GROUP_BYTES = 4 * 1024 * 1024
 _IN_MEMORY_BYTES = 1024 * 1024
 """Arrow bytes of a whole file up to which it is written by one call, and not column by column."""
@@ -216,6 +220,7 @@ class BaseFileWriter:
                 store_schema=False,  # the Arrow schema in the footer would only repeat the Parquet one
                 use_dictionary=dictionary_columns(first, plain=self._plain),
                 write_page_index=False,
+                data_page_size=_PAGE_BYTES,
                 metadata_collector=self._footers,
                 write_page_checksum=True,  # as Hudi's writers: zstd by itself does not notice a flipped bit
             )

@@ -47,6 +47,13 @@ from hoodie.view.context import Snapshot, TableContext
 MAX_FOOTERS = 5_000
 """Of one plan; files beyond are read without a look into their footers first."""
 
+_FEW_KEYS = 50
+"""So many are looked up in a record index quickly."""
+_KEYS_A_FILE = 3
+"""Of more random keys than so many for each file nearly all files have one, and to ask for their places takes longer than to read the
+keys of the few others. Bounds and bloom filters tell where keys are not random.
+"""
+
 
 @dataclass(frozen=True)
 class Pruned:
@@ -182,8 +189,11 @@ class _Pruner:
 
     def _by_index(self, keys: pa.Array, *, stored: bool = False) -> bool:
         """Keep the candidates that a record index names for these keys; False where there is none to be trusted."""
+        left = int(self.kept.sum())
+        if not stored and len(keys) > max(_FEW_KEYS, _KEYS_A_FILE * left):
+            return False
         groups = [slices[0].group for slices in self.candidates]
-        found = groups_with(self.context, self.snapshot, keys, groups, stored=stored) if self.kept.sum() > 1 else None
+        found = groups_with(self.context, self.snapshot, keys, groups, stored=stored) if left > 1 else None
         if found is not None:
             self.kept &= np.array([group in found for group in groups], np.bool_)
         return found is not None

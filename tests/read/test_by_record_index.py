@@ -73,3 +73,16 @@ def test_a_key_that_is_inserted_twice_ends_the_index(made):
     table.bulk_insert(batch([Input("k001", "c", 1, 1)]))
     assert opened(storage, cache=Cache()).config.metadata_partitions == ("files",)
     assert rows(opened(storage, cache=Cache()).lookup(["k001"])) == [("k001", "b", 1), ("k001", "c", 1)]
+
+
+def test_of_more_keys_than_a_few_for_each_file_it_is_not_asked(made, monkeypatch):
+    storage, _ = made
+    monkeypatch.setattr("hoodie.read.prune._FEW_KEYS", 0)
+    monkeypatch.setattr("hoodie.read.prune._KEYS_A_FILE", 1)
+    asked = []
+    monkeypatch.setattr("hoodie.read.prune.groups_with", lambda *_, **__: asked.append(1))
+    ids = [f"k{n:03}" for n in range(20)]
+    few, many = (opened(storage, cache=Cache()).lookup(each) for each in (ids[1:2], ids))
+    assert len(asked) == 1
+    assert len(rows(few)) == 1
+    assert len(rows(many)) == 19
