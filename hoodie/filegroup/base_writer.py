@@ -19,8 +19,8 @@ from hoodie.filegroup.unused_memory import release_unused_memory
 from hoodie.format.avro_schema import schema_text
 from hoodie.format.base_file import BaseFileFooter, footer_entries
 from hoodie.format.column_stats import ranges_of_footer, stated_columns
-from hoodie.format.parquet_file import parquet_writer
-from hoodie.format.parquet_footer import Chunk, has_floats, leaves_with_nan, sound_footer
+from hoodie.format.parquet_file import FEW_ROWS, parquet_writer
+from hoodie.format.parquet_footer import Chunk, floating_leaves, sound_footer
 from hoodie.format.variants import STORED_VARIANT, schema_with
 from hoodie.format.vectors import footer_entry, stored, stored_schema
 from hoodie.model.meta_fields import FILE_NAME, RECORD_KEY
@@ -104,6 +104,8 @@ class BaseFileWriter:
         self._footers: list[pq.FileMetaData] = []
         self._groups = 0
         self._nan: list[Chunk] = []
+        self._may_have_zero = False
+        self._dictionaries: Sequence[str] = ()
         self._output = open_staged(storage, self.staged, folder=context.staging)
 
     def __enter__(self) -> BaseFileWriter:
@@ -158,7 +160,9 @@ class BaseFileWriter:
             rows = self._named(one_encoding(waiting))
             self._opened(rows)
             written = -(-rows.num_rows // ROW_GROUP_ROWS)
-            self._nan += product(range(self._groups, self._groups + written), leaves_with_nan(rows))
+            nan, zero = floating_leaves(rows)
+            self._nan += product(range(self._groups, self._groups + written), nan)
+            self._may_have_zero |= has_dictionary(self._schema, zero, self._dictionaries)
             self._groups += written
             self._writer.write_table(_as_opened(rows, self._writer.schema), row_group_size=ROW_GROUP_ROWS)
             if self._row_groups.gives_back:
@@ -183,7 +187,8 @@ class BaseFileWriter:
                 avro = schema_text(self._avro)
                 entries = keys.metadata(avro) if self._stores_keys else footer_entries(None, None, avro)
                 entries = {**entries, **self._vectors}
-                close_parquet(writer, self._sink, self._footers, nan=self._nan, entries=entries)
+                edits = bool(self._nan or self._may_have_zero)
+                close_parquet(writer, self._sink, self._footers, nan=self._nan, edits=edits, entries=entries)
                 self.size_bytes = self._sink.tell()
                 if isinstance(self._sink, pa.BufferOutputStream):
                     self._file.write(self._sink.getvalue())
@@ -213,12 +218,13 @@ class BaseFileWriter:
         """The Parquet writer, made when the first rows show which columns repeat their values."""
         if self._writer is None:
             self._sink = self._sink or sink_over(self._file)
+            self._dictionaries = dictionary_columns(first, plain=self._plain)
             self._writer = parquet_writer(
                 self._sink,
                 first.schema,
                 compression=self._options.compression,
                 store_schema=False,  # the Arrow schema in the footer would only repeat the Parquet one
-                use_dictionary=dictionary_columns(first, plain=self._plain),
+                use_dictionary=self._dictionaries,
                 write_page_index=False,
                 data_page_size=_PAGE_BYTES,
                 metadata_collector=self._footers,
@@ -233,18 +239,25 @@ def close_parquet(
     footers: Sequence[pq.FileMetaData],
     *,
     nan: Collection[Chunk],
+    edits: bool,
     entries: Mapping[str, str],
 ) -> None:
     """End a Parquet file with these footer entries; what it says of floating columns holds for every reader.
 
-    `footers`: where the writer collects what it wrote. `nan`: chunks in which a value is NaN.
+    `footers`: where the writer collects what it wrote. `nan`: chunks in which a value is NaN. `edits`: there are such chunks, or some
+    with a dictionary and values around zero.
     """
-    floats = any(has_floats(field.type) for field in writer.schema)
-    if not floats:
+    if not edits:
         writer.add_key_value_metadata(entries)
     writer.close()
-    if floats:
+    if edits:
         sink.write(sound_footer(footers[-1], nan, entries))
+
+
+def has_dictionary(schema: pa.Schema, leaves: Collection[int], dictionaries: Collection[str]) -> bool:
+    """Whether one of these leaf columns, given by their numbers, is written with a dictionary."""
+    paths = _leaf_paths(schema) if leaves else []
+    return any(paths[leaf] in dictionaries for leaf in leaves)
 
 
 def one_encoding(tables: Sequence[pa.Table]) -> pa.Table:
@@ -302,8 +315,10 @@ def dictionary_columns(first: pa.Table, *, plain: Collection[str] = frozenset())
     """Leaf paths of the columns that get a dictionary: all but those whose values hardly repeat in a sample.
 
     Trying a dictionary on a column of different values is a third of the whole cost of writing a table of 15 columns. `plain`: leaf
-    paths that are known to get none; they are not looked at.
+    paths that are known to get none; they are not looked at. Of few rows no column gets one: its page is larger than what it saves.
     """
+    if first.num_rows <= FEW_ROWS:
+        return []
     sample = first.slice(0, _SAMPLE_ROWS)
     different = {
         field.name

@@ -24,13 +24,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError
-from hoodie.filegroup.base_writer import close_parquet, dictionary_columns
+from hoodie.filegroup.base_writer import close_parquet, dictionary_columns, has_dictionary
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.deletes import delete_flags
 from hoodie.filegroup.ordering import whole
 from hoodie.filegroup.staging import open_staged, sink_over
 from hoodie.format.parquet_file import open_parquet, parquet_writer
-from hoodie.format.parquet_footer import leaves_with_nan
+from hoodie.format.parquet_footer import floating_leaves
 from hoodie.model.enums import MergeMode, RowCopies
 from hoodie.model.instant import InstantTime
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
@@ -149,8 +149,10 @@ def write_row_copy(
             metadata_collector=footers,
         )
         writer.write_table(table, row_group_size=max(table.num_rows, 1))
-        nan = [(0, leaf) for leaf in leaves_with_nan(table)] if table.num_rows else []
-        close_parquet(writer, sink, footers, nan=nan, entries={_FOOTER_KEY: index})
+        nan, zero = floating_leaves(table)
+        edits = bool(nan) or has_dictionary(table.schema, zero, dictionaries)
+        entries = {_FOOTER_KEY: index}
+        close_parquet(writer, sink, footers, nan=[(0, leaf) for leaf in nan], edits=edits, entries=entries)
         sink.close()
     return StagedFile(staged, final, "")
 

@@ -32,6 +32,8 @@ _AHEAD_BYTES = 256 * 1024
 """Of a file that is not in memory each column is read in pieces of so many bytes."""
 _WORTH_THREADS_BYTES = 1 << 20
 """Of a row group, uncompressed. Smaller ones take half the time, and half the CPU, in the thread that asks."""
+FEW_ROWS = 128
+"""Files of so many rows, or fewer, have no dictionaries."""
 _CODE_BYTES = 2
 _DICTIONARY_BYTES = 64 * 1024
 """A column of texts counts as repeating up to these bytes a row and these for its dictionary."""
@@ -151,7 +153,9 @@ def _repeating(file: pq.ParquetFile, names: Collection[str]) -> list[str]:
 
 
 def plain_columns(metadata: pq.FileMetaData) -> frozenset[str]:
-    """Leaf paths of the columns that have values, and no dictionary in any row group."""
+    """Leaf paths of the columns that have values, and no dictionary in any row group; a file of few rows does not tell."""
+    if metadata.num_rows <= FEW_ROWS:
+        return frozenset()
     plain: dict[str, bool] = {}
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)

@@ -5,17 +5,17 @@ over the rows that have it. parquet-mr writes no bounds of such a chunk; nor do 
 chunk whose dictionary lacks a value, bit by bit: -0.0 is not 0.0 to it. It looks into dictionaries only of chunks whose page
 encodings the footer counts, so for chunks that may hold a zero ours says nothing of them.
 
-Arrow writes footers and cannot be told any of this. So its own is followed by a second one, which is the one that counts: readers
-begin at the end of a file.
+Arrow writes footers and cannot be told any of this. So where a file has such a chunk, its own is followed by a second one, which is
+the one that counts: readers begin at the end of a file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError
@@ -30,8 +30,6 @@ Chunk = tuple[int, int]
 _MAGIC = b"PAR1"
 _LENGTH_BYTES = 4
 _FLOATING = frozenset({"FLOAT", "DOUBLE"})
-
-pc: Any = pyarrow.compute  # its stubs tell kinds of arrays apart, which are known at run time only
 
 # Field numbers of parquet.thrift.
 _ROW_GROUPS, _KEY_VALUES = 4, 5
@@ -48,18 +46,29 @@ def has_floats(kind: pa.DataType) -> bool:
     return any(has_floats(kind.field(i).type) for i in range(kind.num_fields))
 
 
-def leaves_with_nan(rows: pa.Table) -> frozenset[int]:
-    """Numbers of the leaf columns, in the order that Parquet has them in, in which a value is NaN.
+class FloatingLeaves(NamedTuple):
+    """Leaf columns by their numbers, in the order that Parquet has them in."""
+
+    nan: frozenset[int]
+    """In which a value is NaN."""
+    zero: frozenset[int]
+    """With values on both sides of zero, or a zero."""
+
+
+def floating_leaves(rows: pa.Table) -> FloatingLeaves:
+    """What the footer of these rows says of floating columns.
 
     What stands below a null counts too: it is not stored, but no row is lost by a bound that is missing.
     """
-    found: list[int] = []
+    found: list[tuple[int, bool, bool]] = []
     first = 0
     for i, field in enumerate(rows.schema):
         if has_floats(field.type):
-            found += _leaves_below_with_nan(rows.column(i).chunks, field.type, first)
+            found += _floating_leaves_below(rows.column(i).chunks, field.type, first)
         first += _leaves(field.type)
-    return frozenset(found)
+    return FloatingLeaves(
+        frozenset(leaf for leaf, nan, _ in found if nan), frozenset(leaf for leaf, _, zero in found if zero)
+    )
 
 
 def _leaves(kind: pa.DataType) -> int:
@@ -68,18 +77,29 @@ def _leaves(kind: pa.DataType) -> int:
     return sum(_leaves(kind.field(i).type) for i in range(kind.num_fields))
 
 
-def _leaves_below_with_nan(chunks: Sequence[Any], kind: pa.DataType, number: int) -> Iterator[int]:
-    """The leaves below a column of this type are counted from `number`."""
+def _floating_leaves_below(chunks: Sequence[Any], kind: pa.DataType, number: int) -> Iterator[tuple[int, bool, bool]]:
+    """Each leaf below a column of this type, counted from `number`: whether it has NaN, and whether zero is between its values."""
     if pa.types.is_floating(kind):
-        if any(pc.any(pc.is_nan(chunk)).as_py() for chunk in chunks):
-            yield number
+        bounds = [_bounds(chunk) for chunk in chunks if chunk.null_count < len(chunk)]
+        lows, highs = ([each[side] for each in bounds] for side in (0, 1))
+        has_zero = bool(bounds) and bool(np.fmin.reduce(lows) <= 0 <= np.fmax.reduce(highs))
+        yield number, any(has_nan for _, _, has_nan in bounds), has_zero
         return
     if not has_floats(kind):
         return
     below = [_children(chunk) for chunk in chunks]
     for i, child in enumerate(_kinds_below(kind)):
-        yield from _leaves_below_with_nan([children[i] for children in below], child, number)
+        yield from _floating_leaves_below([children[i] for children in below], child, number)
         number += _leaves(child)
+
+
+def _bounds(values: Any) -> tuple[float, float, bool]:
+    """The least and the greatest of values that are not all null, but for NaN, and whether one is NaN."""
+    numbers = (values.drop_null() if values.null_count else values).to_numpy(zero_copy_only=False)
+    low, high = numbers.min(), numbers.max()
+    if not np.isnan(low):
+        return low, high, False
+    return np.fmin.reduce(numbers), np.fmax.reduce(numbers), True
 
 
 def _kinds_below(kind: pa.DataType) -> list[pa.DataType]:

@@ -5,8 +5,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.errors import CorruptFileError
-from hoodie.filegroup.base_writer import close_parquet
-from hoodie.format.parquet_footer import has_floats, leaves_with_nan, sound_footer
+from hoodie.filegroup.base_writer import close_parquet, has_dictionary
+from hoodie.format.parquet_footer import floating_leaves, has_floats, sound_footer
 
 NAN = float("nan")
 NESTED = pa.schema(
@@ -44,12 +44,14 @@ def rows(s=1.0, deep=1.0, item=1.0, value=1.0, f=1.0):
 
 
 def written(tables, entries=None):
-    sink, footers, nan = pa.BufferOutputStream(), [], []
+    sink, footers, nan, edits = pa.BufferOutputStream(), [], [], False
     writer = pq.ParquetWriter(sink, tables[0].schema, store_schema=False, metadata_collector=footers)
     for group, table in enumerate(tables):
-        nan += [(group, leaf) for leaf in leaves_with_nan(table)]
+        with_nan, zero = floating_leaves(table)
+        nan += [(group, leaf) for leaf in with_nan]
+        edits |= bool(with_nan) or has_dictionary(table.schema, zero, LEAVES)
         writer.write_table(table)
-    close_parquet(writer, sink, footers, nan=nan, entries=entries or {})
+    close_parquet(writer, sink, footers, nan=nan, edits=edits, entries=entries or {})
     return sink.getvalue()
 
 
@@ -80,7 +82,7 @@ def stated(data):
 )
 def test_a_chunk_with_nan_states_no_bounds_and_others_all(nan, path):
     table = rows(**nan)
-    assert [LEAVES[leaf] for leaf in leaves_with_nan(table)] == ([path] if path else [])
+    assert [LEAVES[leaf] for leaf in floating_leaves(table).nan] == ([path] if path else [])
     data = written([rows(), table, rows()])
     assert pq.read_table(pa.BufferReader(data)).slice(0, 2) == rows()
     plain = pa.BufferOutputStream()
@@ -99,8 +101,8 @@ def test_slices_and_what_stands_below_nulls_are_looked_at_without_fault():
     for begin in range(table.num_rows):
         for size in range(table.num_rows - begin + 1):
             part = table.slice(begin, size)
-            certain = set(leaves_with_nan(pa.Table.from_pylist(part.to_pylist(), schema=NESTED)))
-            assert certain <= leaves_with_nan(part)
+            certain = set(floating_leaves(pa.Table.from_pylist(part.to_pylist(), schema=NESTED)).nan)
+            assert certain <= floating_leaves(part).nan
 
 
 def test_entries_of_the_footer_are_there_once_whatever_its_columns_are():
@@ -110,6 +112,36 @@ def test_entries_of_the_footer_are_there_once_whatever_its_columns_are():
         found = pq.read_metadata(pa.BufferReader(data)).metadata
         assert {key.decode(): value.decode() for key, value in found.items()} == entries
         assert pq.read_table(pa.BufferReader(data)).replace_schema_metadata(None).cast(table.schema) == table
+
+
+@pytest.mark.parametrize(
+    ("values", "nan", "zero"),
+    [
+        ([1.0, 2.0], False, False),
+        ([-1.0, 2.0], False, True),
+        ([-0.0], False, True),
+        ([None, 0.0], False, True),
+        ([None, -3.0], False, False),
+        ([NAN, 3.0], True, False),
+        ([NAN, -3.0, None, 1.0], True, True),
+        ([NAN], True, False),
+        ([None], False, False),
+        ([], False, False),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()], ids=str)
+def test_nan_and_values_around_zero_are_seen_in_whatever_chunks(kind, values, nan, zero):
+    whole = pa.chunked_array([pa.array(values, kind)], kind)
+    apart = pa.chunked_array([pa.array([value], kind) for value in values], kind)
+    for column in (whole, apart):
+        listed = pa.chunked_array(
+            [pa.array([chunk.to_pylist()], pa.list_(kind)) for chunk in column.chunks], pa.list_(kind)
+        )
+        found = floating_leaves(pa.table({"n": [1] * len(column), "f": column}))
+        assert (1 in found.nan, 1 in found.zero) == (nan, zero)
+        found = floating_leaves(pa.table({"l": listed}))
+        assert (0 in found.nan, 0 in found.zero) == (nan, zero)
 
 
 @pytest.mark.parametrize("columns", [1, 14, 15, 16, 200])
