@@ -58,9 +58,11 @@ def sought_rows(
     of_keys = [name for name in present if name in (RECORD_KEY, sought.same) and schema.field(name).type == _TEXT]
     others = [name for name in present if name not in of_keys]
     first, values = 0, [str(key) for key in sought.keys.to_pylist()]
+    in_bytes = [key.encode() for key in values]  # in the same order
     for group in range(file.metadata.num_row_groups):
         if _may_hold(file, group, values):
-            rows, keys = _rows_of_keys(file, group, sought.keys, path=path)
+            by_pages = None if pages is None else pages.rows_of_keys(group, RECORD_KEY, in_bytes)
+            rows, keys = by_pages or _rows_of_keys(file, group, sought.keys, path=path)
             if len(rows):
                 columns = dict.fromkeys(of_keys, keys)
                 columns |= pages.rows(group, others, rows) if others and pages is not None else {}

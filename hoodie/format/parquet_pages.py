@@ -7,12 +7,14 @@ not as it is known here, nothing is given, and whoever asks reads the whole chun
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError
@@ -49,7 +51,10 @@ _I32, _I64 = 5, 6
 # Fields of parquet.thrift.
 _SCHEMA, _NAME, _CHILDREN = 2, 4, 5
 _SIZE, _DATA_PAGE, _DICTIONARY_PAGE, _DATA_PAGE_V2 = 3, 5, 7, 8
+_STATISTICS = {_DATA_PAGE: 5, _DATA_PAGE_V2: 8}
+_GREATEST, _LEAST = 5, 6
 _Ints = npt.NDArray[np.int64]
+_Bounds = tuple[bytes, bytes]
 
 
 class _Pages(NamedTuple):
@@ -61,6 +66,20 @@ class _Pages(NamedTuple):
     """The number of its first row, in the row group; their count stands behind them."""
     dictionary: tuple[int, int] | None
     """Where it begins and ends."""
+    bounds: Sequence[_Bounds | None]
+    """The least and the greatest value of each, as stored; None where its header does not say them."""
+
+
+class _Head(NamedTuple):
+    """Of a page."""
+
+    size: int
+    """Bytes behind it."""
+    count: int
+    """Values."""
+    is_dictionary: bool
+    bounds: _Bounds | None
+    end: int
 
 
 class _Picked(NamedTuple):
@@ -101,6 +120,48 @@ class PageReader:
             return {}
         return {name: column for content, each in files for name, column in self._decoded(content, each)}
 
+    def rows_of_keys(self, group: int, name: str, keys: Sequence[bytes]) -> tuple[_Ints, pa.Array] | None:
+        """Which rows of a row group have one of these values in a column of texts, and their values.
+
+        Only pages within whose bounds a key lies are decoded. In a file that is sorted by the column those are few. None where they
+        are most of the chunk, or it is not as it is known here.
+
+        Args:
+            keys: sorted.
+
+        Raises:
+            CorruptFileError: a page does not decode.
+        """
+        found = self._file.metadata.row_group(group)
+        if _ARROW_SCHEMA in (self._file.metadata.metadata or {}):
+            return None
+        try:
+            column = next(each for each in map(found.column, range(found.num_columns)) if each.path_in_schema == name)
+            if (
+                column.physical_type != "BYTE_ARRAY"
+                or column.compression not in _CODECS
+                or column.num_values != found.num_rows
+            ):
+                return None
+            pages = _pages_of(self._data, column)
+            if int(pages.rows[-1]) != found.num_rows or not _agree(pages.bounds, column):
+                return None
+            wanted = np.flatnonzero([bounds is not None and _lies_within(keys, bounds) for bounds in pages.bounds])
+            if not len(wanted):
+                return np.empty(0, np.int64), pa.array([], pa.string())
+            picked = _pick(self._data, name, column, pages, wanted, np.empty(0, np.int64))
+            if picked is None:
+                return None
+            content = self._small_file([picked])
+        except (IndexError, KeyError, ValueError, OverflowError, RecursionError, StopIteration):
+            return None
+        values = self._read(content, [picked]).column(name).combine_chunks()
+        mask = pc.is_in(values, value_set=pa.array(keys, pa.binary()).cast(pa.string()))
+        places = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+        begins = np.concatenate([[0], np.cumsum(np.diff(pages.rows)[wanted])])
+        page = np.searchsorted(begins, places, side="right") - 1
+        return places - begins[page] + pages.rows[wanted[page]], values.filter(mask)
+
     def _picked(self, group: Any, names: frozenset[str], rows: _Ints) -> Iterator[_Picked]:
         schema = self._file.schema_arrow
         for at in range(group.num_columns):
@@ -113,7 +174,11 @@ class PageReader:
             pages = _pages_of(self._data, column)
             if int(pages.rows[-1]) != group.num_rows or pages.rows[-1] != column.num_values:
                 continue
-            picked = _pick(self._data, name, column, pages, rows)
+            page_of = np.searchsorted(pages.rows, rows, side="right") - 1
+            wanted = np.unique(page_of)
+            firsts = np.concatenate([[0], np.cumsum(np.diff(pages.rows)[wanted])])
+            places = firsts[np.searchsorted(wanted, page_of)] + rows - pages.rows[page_of]
+            picked = _pick(self._data, name, column, pages, wanted, places)
             if picked is not None:
                 yield picked
 
@@ -138,19 +203,24 @@ class PageReader:
         return b"".join([*parts, footer, len(footer).to_bytes(4, "little"), _MAGIC])
 
     def _decoded(self, content: bytes, picked: Sequence[_Picked]) -> Iterator[tuple[str, pa.Array]]:
+        found = self._read(content, picked)
+        for each in picked:
+            few = found.column(each.name).take(pa.array(each.places)).combine_chunks()
+            yield each.name, few.dictionary_decode() if pa.types.is_dictionary(few.type) else few
+
+    def _read(self, content: bytes, picked: Sequence[_Picked]) -> pa.Table:
+        """All rows of a small file. Texts that are stored in a dictionary stay so."""
         opened: Any = pq.ParquetFile
         schema = self._file.schema_arrow
         encoded = [each.name for each in picked if each.dictionary_bytes and _is_text(schema.field(each.name).type)]
         with foreign_errors(self._path):
             file = opened(pa.BufferReader(content), page_checksum_verification=True, read_dictionary=encoded)
-            found = file.read(use_threads=False)
+            found: pa.Table = file.read(use_threads=False)
         if found.num_rows != picked[0].size:
             raise CorruptFileError(
                 f"{self._path} gives {found.num_rows} rows of pages that say {picked[0].size}: a page is damaged"
             )
-        for each in picked:
-            few = found.column(each.name).take(pa.array(each.places)).combine_chunks()
-            yield each.name, few.dictionary_decode() if each.name in encoded else few
+        return found
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -167,24 +237,25 @@ def _pages_of(data: memoryview, column: Any) -> _Pages:
     if not 0 <= at <= stop <= len(data):
         raise ValueError(column)
     begins: list[int] = []
-    counts: list[int] = []
+    heads: list[_Head] = []
     while at < stop:
         begin = at
-        size, count, is_dictionary, head_bytes = _page_head(data[at : min(stop, at + _MOST_HEAD_BYTES)])
-        at += head_bytes + size
-        if at > stop or size < 0 or count < 0 or (is_dictionary and begins) or len(begins) > _MOST_PAGES:
+        head = _page_head(data[at : min(stop, at + _MOST_HEAD_BYTES)])
+        at += head.end + head.size
+        if at > stop or head.size < 0 or head.count < 0 or (head.is_dictionary and begins) or len(begins) > _MOST_PAGES:
             raise ValueError(begin)
-        if is_dictionary:
+        if head.is_dictionary:
             dictionary = begin, at
         else:
             begins.append(begin)
-            counts.append(count)
-    return _Pages(np.array([*begins, stop]), np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]), dictionary)
+            heads.append(head)
+    rows = np.concatenate([[0], np.cumsum([head.count for head in heads], dtype=np.int64)])
+    return _Pages(np.array([*begins, stop]), rows, dictionary, [head.bounds for head in heads])
 
 
-def _page_head(data: memoryview) -> tuple[int, int, bool, int]:
-    """Bytes behind the header, values, whether it is a dictionary, and bytes of the header."""
+def _page_head(data: memoryview) -> _Head:
     size = count = -1
+    bounds = None
     is_dictionary, at, last = False, 0, 0
     while data[at]:
         last, kind, at = field_at(data, at, last)
@@ -196,25 +267,57 @@ def _page_head(data: memoryview) -> tuple[int, int, bool, int]:
             if inner != 1:
                 raise ValueError(inner)
             count = number_at(data, begin)[0]
-            at = end_of(data, at, kind)
+            bounds, at = _bounds_of(data, at, _STATISTICS.get(last, 0))
         else:
             at = end_of(data, at, kind)
-    return size, count, is_dictionary, at + 1
+    return _Head(size, count, is_dictionary, bounds, at + 1)
 
 
-def _pick(data: memoryview, name: str, column: Any, pages: _Pages, rows: _Ints) -> _Picked | None:
-    """The pages with the rows; None where they are most of the chunk."""
-    page_of = np.searchsorted(pages.rows, rows, side="right") - 1
-    wanted = np.unique(page_of)
+def _bounds_of(data: memoryview, at: int, statistics: int) -> tuple[_Bounds | None, int]:
+    """What the field of this number in a page's head states, and where that struct ends."""
+    bounds, last = None, 0
+    while data[at]:
+        last, kind, at = field_at(data, at, last)
+        end = end_of(data, at, kind)
+        if last == statistics:
+            stated, inner = {}, 0
+            while data[at]:
+                inner, kind, at = field_at(data, at, inner)
+                if inner in (_GREATEST, _LEAST):
+                    size, begin = varint_at(data, at)
+                    stated[inner] = bytes(data[begin : begin + size])
+                at = end_of(data, at, kind)
+            if len(stated) == 2:
+                bounds = stated[_LEAST], stated[_GREATEST]
+        at = end
+    return bounds, at + 1
+
+
+def _pick(data: memoryview, name: str, column: Any, pages: _Pages, wanted: _Ints, places: _Ints) -> _Picked | None:
+    """These pages; None where they are most of the chunk."""
     sizes = np.diff(pages.begins)
-    dictionary = [] if pages.dictionary is None else [data[slice(*pages.dictionary)]]
     if _SHARE * int(sizes[wanted].sum()) > int(sizes.sum()):
         return None
-    counts = np.diff(pages.rows)[wanted]
-    firsts = np.concatenate([[0], np.cumsum(counts)])
-    places = firsts[np.searchsorted(wanted, page_of)] + rows - pages.rows[page_of]
+    dictionary = [] if pages.dictionary is None else [data[slice(*pages.dictionary)]]
     pieces = [*dictionary, *(data[pages.begins[page] : pages.begins[page + 1]] for page in wanted.tolist())]
-    return _Picked(name, column, pieces, int(firsts[-1]), sum(map(len, dictionary)), places)
+    size = int(np.diff(pages.rows)[wanted].sum())
+    return _Picked(name, column, pieces, size, sum(map(len, dictionary)), places)
+
+
+def _agree(bounds: Sequence[_Bounds | None], column: Any) -> bool:
+    """Whether all pages state bounds, and the chunk the same together: no checksum is of the heads of pages."""
+    statistics = column.statistics
+    stated = [each for each in bounds if each is not None]
+    if len(stated) < len(bounds) or not stated or statistics is None or not statistics.has_min_max:
+        return False
+    least, greatest = (str(each).encode() for each in (statistics.min, statistics.max))
+    return (min(low for low, _ in stated), max(high for _, high in stated)) == (least, greatest)
+
+
+def _lies_within(keys: Sequence[bytes], bounds: _Bounds) -> bool:
+    """Whether one of the keys, which are sorted, does."""
+    place = bisect_left(keys, bounds[0])
+    return place < len(keys) and keys[place] <= bounds[1]
 
 
 def _chunk(picked: _Picked, at: int, size: int) -> bytes:

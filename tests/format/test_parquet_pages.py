@@ -95,3 +95,59 @@ def test_a_damaged_page_is_told_or_the_rows_are_right():
             continue
         assert not found or found["n"].to_pylist() == [3, 900]
     assert told
+
+
+def texts(values, **how):
+    sink = pa.BufferOutputStream()
+    how = {"data_page_size": 512, "write_batch_size": 32, "store_schema": False, "row_group_size": HALF} | how
+    pq.write_table(pa.table({"n": range(len(values)), "key": values}), sink, write_page_checksum=True, **how)
+    return sink.getvalue().to_pybytes()
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"compression": "zstd", "use_dictionary": False},
+        {"compression": "snappy", "data_page_version": "2.0", "use_dictionary": False},
+        {"compression": "gzip"},
+    ],
+    ids=lambda how: how["compression"],
+)
+@pytest.mark.parametrize("letter", ["k", "é", "\U0001f600"])
+def test_keys_of_a_sorted_column_are_found_by_bounds_of_pages(how, letter):
+    keys = sorted(f"{letter}{n * 7919 % ROWS // 2:05d}" for n in range(ROWS))  # each twice
+    pages = opened(texts(keys, **how))
+    everywhere = range(0, HALF, 3)
+    for wanted in (
+        [keys[0]],
+        [keys[-1]],
+        [f"{letter}00017x"],
+        ["", "zzz"],
+        [keys[n] for n in (5, 6, 900, HALF, 2_100)],
+    ):
+        for group in (0, 1):
+            stored = keys[group * HALF : (group + 1) * HALF]
+            found = pages.rows_of_keys(group, "key", [key.encode() for key in sorted(wanted)])
+            assert found is not None
+            assert found[0].tolist() == [n for n, key in enumerate(stored) if key in wanted]
+            assert found[1].to_pylist() == [key for key in stored if key in wanted]
+    assert pages.rows_of_keys(0, "key", [keys[n].encode() for n in everywhere]) is None
+
+
+def test_keys_in_no_order_or_of_another_type_are_left_to_who_reads_the_column():
+    keys = [f"k{n * 7919 % ROWS:05d}" for n in range(ROWS)]
+    assert opened(texts(keys)).rows_of_keys(0, "key", [b"k00500"]) is None
+    assert opened(texts(keys)).rows_of_keys(0, "n", [b"k00500"]) is None
+    assert opened(texts(keys)).rows_of_keys(0, "other", [b"k00500"]) is None
+    assert opened(texts(sorted(keys), write_statistics=False)).rows_of_keys(0, "key", [b"k00500"]) is None
+
+
+def test_bounds_of_pages_that_the_footer_contradicts_do_not_count():
+    keys = sorted(f"k{n * 7919 % ROWS:05d}" for n in range(ROWS))
+    content = texts(keys, use_dictionary=False, compression="none")
+    begin = pq.ParquetFile(pa.BufferReader(content)).metadata.row_group(0).column(1).data_page_offset
+    place = content.index(keys[0].encode(), begin)  # in the head of the first page
+    damaged = bytearray(content)
+    damaged[place + 1] = ord("9")
+    assert opened(content).rows_of_keys(0, "key", [keys[0].encode()]) is not None
+    assert opened(bytes(damaged)).rows_of_keys(0, "key", [keys[0].encode()]) is None
