@@ -146,7 +146,7 @@ class PageReader:
             pages = _pages_of(self._data, column)
             if int(pages.rows[-1]) != found.num_rows or not _agree(pages.bounds, column):
                 return None
-            wanted = np.flatnonzero([bounds is not None and _lies_within(keys, bounds) for bounds in pages.bounds])
+            wanted = np.flatnonzero([_lies_within(keys, bounds) for bounds in _widened(pages.bounds)])
             if not len(wanted):
                 return np.empty(0, np.int64), pa.array([], pa.string())
             picked = _pick(self._data, name, column, pages, wanted, np.empty(0, np.int64))
@@ -304,8 +304,19 @@ def _pick(data: memoryview, name: str, column: Any, pages: _Pages, wanted: _Ints
     return _Picked(name, column, pieces, size, sum(map(len, dictionary)), places)
 
 
+def _widened(bounds: Sequence[_Bounds | None]) -> Iterator[_Bounds]:
+    """Bounds up to those of the pages before and behind, which in a sorted column are close: no checksum is of the heads of pages, and
+    a damaged bound shall hide no row.
+    """
+    stated = [each for each in bounds if each is not None]
+    before = [stated[0], *stated[:-1]]
+    behind = [*stated[1:], stated[-1]]
+    for (low, high), (_, ends), (begins, _) in zip(stated, before, behind, strict=True):
+        yield min(low, ends), max(high, begins)
+
+
 def _agree(bounds: Sequence[_Bounds | None], column: Any) -> bool:
-    """Whether all pages state bounds, and the chunk the same together: no checksum is of the heads of pages."""
+    """Whether all pages state bounds, and the chunk the same together."""
     statistics = column.statistics
     stated = [each for each in bounds if each is not None]
     if len(stated) < len(bounds) or not stated or statistics is None or not statistics.has_min_max:

@@ -285,7 +285,9 @@ DAMAGES = {
     "the last byte of a base file is missing": Damage(
         lambda t: cut(base(t), base(t).stat().st_size - 1), r"rome/.*\.parquet"
     ),
-    "a base file has a damaged page": Damage(lambda t: _flip(base(t), 60), r"rome/.*\.parquet", only_deep=True),
+    "a base file has a damaged page": Damage(
+        lambda t: _flip(base(t), _in_a_page(base(t))), r"rome/.*\.parquet", only_deep=True
+    ),
     "a base file is zeros": Damage(
         lambda t: base(t).write_bytes(bytes(base(t).stat().st_size)), r"rome/.*\.parquet", only_deep=True
     ),
@@ -481,6 +483,12 @@ def _flip(path: Path, at: int) -> None:
     data = bytearray(path.read_bytes())
     data[at] ^= 0xFF
     path.write_bytes(bytes(data))
+
+
+def _in_a_page(path: Path) -> int:
+    """Behind its head, for which there is no checksum."""
+    chunk = pq.read_metadata(path).row_group(0).column(0)
+    return int(chunk.data_page_offset + chunk.total_compressed_size - 1)
 
 
 def rewritten(path: Path, change: Callable[[pa.Table], pa.Table]) -> None:

@@ -151,3 +151,24 @@ def test_bounds_of_pages_that_the_footer_contradicts_do_not_count():
     damaged[place + 1] = ord("9")
     assert opened(content).rows_of_keys(0, "key", [keys[0].encode()]) is not None
     assert opened(bytes(damaged)).rows_of_keys(0, "key", [keys[0].encode()]) is None
+
+
+def test_no_damaged_bound_of_a_page_hides_a_key():
+    keys = sorted(f"k{n * 7919 % ROWS:05d}" for n in range(ROWS))
+    content = texts(keys, use_dictionary=False, compression="none", row_group_size=ROWS)
+    column = pq.ParquetFile(pa.BufferReader(content)).metadata.row_group(0).column(1)
+    first = column.data_page_offset
+    some = keys[:: ROWS // 40]
+    flipped = 0
+    for place in range(first, first + column.total_compressed_size, 7):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 if place % 2 else 8
+        pages = opened(bytes(damaged))
+        key = some[place % len(some)]
+        try:
+            found = pages.rows_of_keys(0, "key", [key.encode()])
+        except CorruptFileError:
+            continue
+        flipped += 1
+        assert found is None or found[1].to_pylist() == [key]
+    assert flipped
