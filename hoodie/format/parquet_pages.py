@@ -75,8 +75,7 @@ class _Head(NamedTuple):
 
     size: int
     """Bytes behind it."""
-    count: int
-    """Values."""
+    values: int
     is_dictionary: bool
     bounds: _Bounds | None
     end: int
@@ -205,7 +204,7 @@ class PageReader:
     def _decoded(self, content: bytes, picked: Sequence[_Picked]) -> Iterator[tuple[str, pa.Array]]:
         found = self._read(content, picked)
         for each in picked:
-            few = found.column(each.name).take(pa.array(each.places)).combine_chunks()
+            few: Any = found.column(each.name).take(pa.array(each.places)).combine_chunks()
             yield each.name, few.dictionary_decode() if pa.types.is_dictionary(few.type) else few
 
     def _read(self, content: bytes, picked: Sequence[_Picked]) -> pa.Table:
@@ -242,14 +241,14 @@ def _pages_of(data: memoryview, column: Any) -> _Pages:
         begin = at
         head = _page_head(data[at : min(stop, at + _MOST_HEAD_BYTES)])
         at += head.end + head.size
-        if at > stop or head.size < 0 or head.count < 0 or (head.is_dictionary and begins) or len(begins) > _MOST_PAGES:
+        if at > stop or head.size < 0 or head.values < 0 or (head.is_dictionary and begins) or len(begins) > _MOST_PAGES:
             raise ValueError(begin)
         if head.is_dictionary:
             dictionary = begin, at
         else:
             begins.append(begin)
             heads.append(head)
-    rows = np.concatenate([[0], np.cumsum([head.count for head in heads], dtype=np.int64)])
+    rows = np.concatenate([[0], np.cumsum([head.values for head in heads], dtype=np.int64)])
     return _Pages(np.array([*begins, stop]), rows, dictionary, [head.bounds for head in heads])
 
 
