@@ -241,7 +241,13 @@ def _pages_of(data: memoryview, column: Any) -> _Pages:
         begin = at
         head = _page_head(data[at : min(stop, at + _MOST_HEAD_BYTES)])
         at += head.end + head.size
-        if at > stop or head.size < 0 or head.values < 0 or (head.is_dictionary and begins) or len(begins) > _MOST_PAGES:
+        if (
+            at > stop
+            or head.size < 0
+            or head.values < 0
+            or (head.is_dictionary and begins)
+            or len(begins) > _MOST_PAGES
+        ):
             raise ValueError(begin)
         if head.is_dictionary:
             dictionary = begin, at
