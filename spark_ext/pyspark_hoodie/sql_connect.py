@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any, NoReturn, Protocol, cast
 
 from pyspark.sql import DataFrame
@@ -49,12 +50,14 @@ class Run(Protocol):
 def answer(spark: Any, query: str, run: Run) -> DataFrame | None:
     """What a statement gives that reads or changes tables of ours; None for every other one."""
     words = Words(query)
-    first = words.tokens[0].text.upper() if words.tokens else ""
-    statement = _Statement(spark, words, run)
+    start = _behind_with(words)
+    first = words.tokens[start].text.upper() if words.tokens else ""
+    statement = _Statement(spark, words, run, start)
     match first:
         case "CREATE":
             return statement.create()
         case "INSERT":
+            words.at = start
             return statement.insert()
         case "UPDATE" | "DELETE" | "MERGE":
             return statement.change(first)
@@ -71,6 +74,13 @@ def answer(spark: Any, query: str, run: Run) -> DataFrame | None:
     return None
 
 
+def _behind_with(words: Words) -> int:
+    """Where the statement begins behind WITH and its queries; 0 without them."""
+    pairs = enumerate(pairwise(words.tokens), 1)
+    ends = (at for at, (one, other) in pairs if one.says(")") and not one.depth and not other.says(",", "AS", "MAX"))
+    return next(ends, 0) if words.sees("WITH") else 0
+
+
 def frame_of(spark: Any, name: str) -> DataFrame | None:
     """The rows of a table of ours by its name; None for every other one."""
     entry = entry_of(spark, Words(name).name("a table"))
@@ -82,8 +92,8 @@ def frame_of(spark: Any, name: str) -> DataFrame | None:
 
 
 class _Statement:
-    def __init__(self, spark: Any, words: Words, run: Run) -> None:
-        self.spark, self.words, self.run = spark, words, run
+    def __init__(self, spark: Any, words: Words, run: Run, start: int) -> None:
+        self.spark, self.words, self.run, self.start = spark, words, run, start
         self.parts = Parts(spark)
         self.has_location = False
         self.find = partial(sql_catalog.table_of, spark)
@@ -100,7 +110,15 @@ class _Statement:
 
     def rows(self, start: int) -> DataFrame:
         """Of any query."""
-        return self.run(self.parts.put_in(self.words, start, self.find), self.parts.frames())
+        text = self.parts.put_in(self.words, start, self.find)
+        if self.start:
+            text = f"{self.before()} ({text})"
+        return self.run(text, self.parts.frames())
+
+    def before(self) -> str:
+        """WITH and its queries."""
+        words = Words(self.words.slice(0, self.start))
+        return self.parts.put_in(words, 0, self.find)
 
     def refuse(self, first: str) -> None:
         """Raises OptionError where the statement names a table of ours."""
@@ -302,7 +320,7 @@ class _Statement:
 
     def change(self, first: str) -> DataFrame | None:
         words = self.words
-        words.at = 1
+        words.at = self.start + 1
         if first != "UPDATE" and not words.take("FROM" if first == "DELETE" else "INTO"):
             return None
         start = words.at
@@ -316,7 +334,8 @@ class _Statement:
         found = changes_of(changed, first, columns)
         needed = [*table.schema.names, *META_COLUMNS]
         self.parts.add(lambda: table.rows(needed), TARGET)
-        table.change(lambda: self.run(found.select, self.parts.frames()), deletes=found.only_deletes)
+        select = f"{self.before()} {found.select}"
+        table.change(lambda: self.run(select, self.parts.frames()), deletes=found.only_deletes)
         return self.nothing()
 
 

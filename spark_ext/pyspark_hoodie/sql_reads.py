@@ -108,6 +108,7 @@ def places_of(words: Words, start: int) -> list[_Place]:
     """Where tables may stand."""
     reads: dict[int, bool] = {}
     inside: dict[int, str] = {}
+    queries = _named_queries(words)
     found = []
     at = start
     while at < len(words.tokens):
@@ -124,8 +125,28 @@ def places_of(words: Words, start: int) -> list[_Place]:
         if reads.get(token.depth) and token.says(*_READS, ","):
             place = _place(words, at)
             if place is not None:
-                found.append(place)
+                named = ".".join(place.name).lower()
+                if not any(name == named and place.start in tokens for name, tokens in queries):
+                    found.append(place)
                 at = place.end
+    return found
+
+
+def _named_queries(words: Words) -> list[tuple[str, range]]:
+    """The names that WITH gives to queries, in lower case, and the tokens among which they hide tables."""
+    found = []
+    tokens = words.tokens
+    for at in range(2, len(tokens) - 1):
+        if not tokens[at].says("AS") or not tokens[at + 1].says("("):
+            continue
+        depth, name = tokens[at].depth, at - 1
+        if tokens[name].says(")"):  # names of its columns
+            opens = (back for back in range(1, name) if tokens[back].says("(") and tokens[back].depth == depth)
+            name = max(opens, default=1) - 1
+        if tokens[name].is_name and tokens[name - 1].says("WITH", "RECURSIVE", ","):
+            end = next((to for to in range(at + 2, len(tokens)) if tokens[to].depth == depth), len(tokens))
+            close = next((to for to in range(end, len(tokens)) if tokens[to].depth < depth), len(tokens))
+            found.append((tokens[name].name.lower(), range(end, close)))
     return found
 
 
