@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 
 from hoodie.errors import OptionError, SchemaError, TableExistsError
 from pyspark_hoodie import dataframe, hook
 from pyspark_hoodie.sql_connect import filled
 from pyspark_hoodie.sql_entries import entry_of
 from pyspark_hoodie.sql_reads import Parts
+from pyspark_hoodie.sql_table import CatalogTable
 from pyspark_hoodie.sql_words import Words, quoted_name
 from pyspark_hoodie.where import literal_text, quoted
 
@@ -23,18 +24,35 @@ def write(
     frame: DataFrame, name: str, mode: str, options: Mapping[str, str] | None = None, *, by_name: bool = True
 ) -> bool:
     """Write the rows into a table of ours; False for every other name."""
-    entry = entry_of(frame.sparkSession, Words(name).name("a table"))
-    if entry is None:
+    table = _table(frame, name)
+    if table is None:
         return False
-    table = Parts(frame.sparkSession).table(entry)
-    names = table.schema.names
-    if by_name:
-        lacking = sorted({each.lower() for each in names} - {each.lower() for each in frame.columns})
-        if lacking:
-            raise SchemaError(f"the rows for table {name} lack its column {lacking[0]}")
-        names = frame.columns
-    table.write(mode, filled(table, frame, names, {}), options or {})
+    table.write(
+        mode, _by_name(table, frame) if by_name else filled(table, frame, table.schema.names, {}), options or {}
+    )
     return True
+
+
+def overwrite(frame: DataFrame, name: str, condition: Column, options: Mapping[str, str]) -> bool:
+    """Write the rows in place of those of the partitions that the condition names; False for every other name."""
+    table = _table(frame, name)
+    if table is None:
+        return False
+    rows = _by_name(table, frame)
+    table.write("overwrite paths", rows, options, table.paths_where(condition))
+    return True
+
+
+def _table(frame: DataFrame, name: str) -> CatalogTable | None:
+    entry = entry_of(frame.sparkSession, Words(name).name("a table"))
+    return None if entry is None else Parts(frame.sparkSession).table(entry)
+
+
+def _by_name(table: CatalogTable, frame: DataFrame) -> DataFrame:
+    lacking = sorted({each.lower() for each in table.schema.names} - {each.lower() for each in frame.columns})
+    if lacking:
+        raise SchemaError(f"the rows for table {table.name} lack its column {lacking[0]}")
+    return filled(table, frame, frame.columns, {})
 
 
 def save_as_table(
@@ -66,9 +84,3 @@ def save_as_table(
         )
     finally:
         spark.catalog.dropTempView(view)
-
-
-def refuse(spark: Any, name: str, what: str, instead: str) -> None:
-    """Raises OptionError where the name is that of a table of ours."""
-    if entry_of(spark, Words(name).name("a table")) is not None:
-        raise OptionError(f"{what} does not work on Connect for tables of format {hook.FORMAT!r}: {instead}")

@@ -5,10 +5,11 @@ Only clauses are found here. Expressions stay as they were written, and Spark gi
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from hoodie.errors import OptionError
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import DELETED
 from pyspark_hoodie.sql_words import Words, quoted_name
@@ -18,7 +19,7 @@ TARGET = "hoodie_part_target"
 _CLAUSE, _TIMES = "hoodie_clause", "hoodie_times"
 _NO_ROW = f"CAST(NULL AS STRING) AS {RECORD_KEY}, CAST(NULL AS STRING) AS {PARTITION_PATH}"
 TWO_ROWS = "MERGE: several rows of the source match one row of the table; nothing was written"
-_MATCHED, _NOT_MATCHED, _BY_SOURCE = "matched", "not matched", "not matched by source"
+MATCHED, NOT_MATCHED, BY_SOURCE = "matched", "not matched", "not matched by source"
 
 
 class Changes(NamedTuple):
@@ -52,11 +53,24 @@ def changes_of(words: Words, first: str, columns: Mapping[str, str]) -> Changes:
     return {"UPDATE": maker.update, "DELETE": maker.delete, "MERGE": maker.merge}[first]()
 
 
+def assigned_column(parts: Sequence[str], columns: Collection[str]) -> str:
+    """The one of the table's columns that an assignment names.
+
+    Raises:
+        OptionError: it names none, or a field inside of one.
+    """
+    name = next((each for each in columns if each.lower() == parts[0].lower()), None)
+    if name is None:
+        raise OptionError(f"{'.'.join(parts)} is no column of the table ({', '.join(columns)})")
+    if len(parts) > 1:
+        raise OptionError(f"{'.'.join(parts)} is a field: on Connect set the whole column, with named_struct(…)")
+    return name
+
+
 class _Maker:
     def __init__(self, words: Words, columns: Mapping[str, str]) -> None:
         self.words = words
         self.columns = columns
-        self.by_lower_case = {name.lower(): name for name in columns}
 
     def target(self, *ends: str) -> str:
         """Passes the name of the table and its alias, and gives what expressions call it."""
@@ -100,20 +114,12 @@ class _Maker:
             if len(parts) > 1 and parts[0].lower() == alias.strip("`").lower():
                 parts = parts[1:]
             words.expect("=")
-            name = self.column(parts)
+            name = assigned_column(parts, self.columns)
             if name in found:
                 words.refuse(f"column {name} is set twice")
             found[name] = words.slice(words.at, last)
         words.at = end
         return found
-
-    def column(self, parts: Sequence[str]) -> str:
-        name = self.by_lower_case.get(parts[0].lower())
-        if name is None:
-            self.words.refuse(f"{'.'.join(parts)} is no column of the table ({', '.join(self.columns)})")
-        if len(parts) > 1:
-            self.words.refuse(f"{'.'.join(parts)} is a field: on Connect set the whole column, with named_struct(…)")
-        return name
 
     # -- MERGE.
 
@@ -134,17 +140,17 @@ class _Maker:
         only_deletes = all(clause.values is None for clause in clauses)
         left, right = f"{TARGET} AS {target}", source
         joins = {
-            _MATCHED: f"{left} JOIN {right}",
-            _NOT_MATCHED: f"{right} LEFT ANTI JOIN {left}",
-            _BY_SOURCE: f"{left} LEFT ANTI JOIN {right}",
+            MATCHED: f"{left} JOIN {right}",
+            NOT_MATCHED: f"{right} LEFT ANTI JOIN {left}",
+            BY_SOURCE: f"{left} LEFT ANTI JOIN {right}",
         }
         selects = []
         for case, join in joins.items():
             mine = [clause for clause in clauses if clause.case == case]
             if mine:
-                rows = _NO_ROW if case == _NOT_MATCHED else _row(target)
+                rows = _NO_ROW if case == NOT_MATCHED else _row(target)
                 times = f"count(*) OVER (PARTITION BY {target}.{RECORD_KEY}, {target}.{PARTITION_PATH})"
-                times = times if case == _MATCHED and not _only_deletes(mine) else "1"
+                times = times if case == MATCHED and not _only_deletes(mine) else "1"
                 selects.append(self.group(mine, rows, times, f"{join} ON {condition}", only_deletes=only_deletes))
         return Changes(" UNION ALL ".join(selects), only_deletes)
 
@@ -172,11 +178,11 @@ class _Maker:
     def clause(self, target: str, source: str) -> _Clause:
         words = self.words
         words.expect("WHEN")
-        case = _NOT_MATCHED if words.take("NOT") else _MATCHED
+        case = NOT_MATCHED if words.take("NOT") else MATCHED
         words.expect("MATCHED")
-        if case == _NOT_MATCHED and words.take("BY"):
-            case = _NOT_MATCHED if words.take("TARGET") else _BY_SOURCE
-            if case == _BY_SOURCE:
+        if case == NOT_MATCHED and words.take("BY"):
+            case = NOT_MATCHED if words.take("TARGET") else BY_SOURCE
+            if case == BY_SOURCE:
                 words.expect("SOURCE")
         condition, then = "true", words.find("THEN")
         if words.take("AND"):
@@ -198,7 +204,8 @@ class _Maker:
             return _Clause(case, condition, whole)
         columns = list(self.columns)
         if words.sees("("):
-            columns = [self.column([token.name for token in part if token.is_name][-1:]) for part in words.parts()]
+            named = ([token.name for token in part if token.is_name][-1:] for part in words.parts())
+            columns = [assigned_column(parts, self.columns) for parts in named]
         words.expect("VALUES")
         values = [words.text[part[0].start : part[-1].end] for part in words.parts()]
         if len(values) != len(columns):

@@ -22,6 +22,7 @@ from hoodie.model.meta_fields import COMMIT_TIME
 from hoodie.model.names import name_of, parse_base_file
 from pyspark_hoodie import connect_saves, hook, sql_catalog, sql_connect, sql_definitions, sql_inserts, sql_statements
 from pyspark_hoodie.frame_marks import is_classic
+from pyspark_hoodie.merge_into import MergeInto
 from pyspark_hoodie.sql_create import creating
 from pyspark_hoodie.sql_words import instants_as_versions, with_named_parameters
 
@@ -306,12 +307,9 @@ class _WritingTo:
             super().overwritePartitions()  # type: ignore[misc]
 
     def overwrite(self, condition: Any) -> None:
-        spark = self._hoodie.source.sparkSession
-        if not is_classic(spark):
-            connect_saves.refuse(
-                spark, self._name, "writeTo(…).overwrite", "use overwritePartitions(), or INSERT OVERWRITE"
-            )
-        super().overwrite(condition)  # type: ignore[misc]
+        frame, given = self._hoodie.source, dict(self._hoodie.options.values())
+        if is_classic(frame.sparkSession) or not connect_saves.overwrite(frame, self._name, condition, given):
+            super().overwrite(condition)  # type: ignore[misc]
 
     def _written(self, mode: str) -> bool:
         """Whether a client of Connect has written the rows."""
@@ -333,13 +331,15 @@ class _WritingTo:
 def _into_name(merge_into: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(merge_into)
     def call(self: Any, table: str, condition: Any) -> Any:
-        if not is_classic(self.sparkSession):
-            connect_saves.refuse(self.sparkSession, table, "mergeInto", "make a view of the rows, and use MERGE INTO")
-        sql_catalog.prepare(self.sparkSession, table)
-        refusal = hook.no_view_changes(self.sparkSession, table, "mergeInto", _VERBS["merge"])
+        spark = self.sparkSession
+        sql_catalog.prepare(spark, table)
+        if not is_classic(spark) and sql_catalog.is_of_ours(spark, table):
+            return MergeInto(self, table, condition, merge_into)
+        refusal = hook.no_view_changes(spark, table, "mergeInto", _VERBS["merge"])
         if refusal is not None:
             raise OptionError(refusal)
-        return merge_into(self, table, condition)
+        is_ours = is_classic(spark) and sql_catalog.is_of_ours(spark, table)
+        return MergeInto(self, table, condition, merge_into) if is_ours else merge_into(self, table, condition)
 
     return call
 

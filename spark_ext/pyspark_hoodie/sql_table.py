@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
@@ -18,6 +19,7 @@ from hoodie.errors import OptionError
 from hoodie.filegroup.run import run_read
 from hoodie.keygen.generator import DEFAULT_PARTITION, KeyGenerator
 from hoodie.model.enums import WriteOperation
+from hoodie.model.meta_fields import PARTITION_PATH
 from hoodie.model.plans import ReadPlan
 from hoodie.options.given import READS, WRITES
 from hoodie.options.option import key_of
@@ -42,6 +44,8 @@ INSERT_INTO = "hoodie.spark.sql.insert.into.operation"
 """Apache Hudi's setting for INSERT INTO: upsert, insert or bulk_insert."""
 _OPERATION = key_of(WriteOptions, "operation")
 _QUERY = key_of(ReadOptions, "query").name
+_NO_PARTITION = ("/",)
+"""A path that no partition has: that of all that are replaced, where none is."""
 _READ_HERE_BYTES = 512 * 1024 * 1024
 """Files of so many bytes are read in this process for a few of their rows."""
 
@@ -227,7 +231,7 @@ class CatalogTable:
         """INSERT, and what is saved by name.
 
         Args:
-            values: of partitions that are replaced, as column and text in turn.
+            values: of partitions that are replaced, as column and text in turn; with mode `overwrite paths` their paths.
         """
         self._require_writable("INSERT")
         match mode:
@@ -248,8 +252,12 @@ class CatalogTable:
                 request = self._request(kind, options)
             case _:
                 request = self._request(WriteOperation.INSERT_OVERWRITE, options)
-                paths = self._partitions_of(dict(zip(values[::2], values[1::2], strict=True)))
-                request = replace(request, write=replace(request.write, static_partitions=paths))
+                if mode == "overwrite paths":
+                    paths = tuple(str(path) for path in values)
+                else:
+                    paths = self._partitions_of(dict(zip(values[::2], values[1::2], strict=True)))
+                replaced = paths or _NO_PARTITION  # without any, those of the rows would be replaced
+                request = replace(request, write=replace(request.write, static_partitions=replaced))
         dataframe.write_records(self._core, df, given_schema(df.schema), request)
         self._move_on()
 
@@ -268,6 +276,25 @@ class CatalogTable:
             return self._beginning_with(values, keygen)
         row = self._row_of(values)
         return (str(keygen.partitions(row)[0].as_py()),)
+
+    def paths_where(self, condition: Any) -> list[str]:
+        """The paths of partitions with rows that fulfil a condition on partition columns, a Column.
+
+        Raises:
+            OptionError: Spark does not find a column of the condition among them.
+        """
+        self.require_changeable("overwrite(condition)")
+        by = [name for name in self._core.config.partition_fields if "." not in name]
+        rows = self.rows([*by, PARTITION_PATH]).withColumnRenamed(PARTITION_PATH, "hoodie_path")
+        rows = rows.alias(self._name.rpartition(".")[2].strip("`"))
+        try:
+            found = rows.where(condition).select("hoodie_path").distinct().collect()
+        except AnalysisException as error:
+            raise OptionError(
+                f"overwrite(condition) of table {self._name} replaces whole partitions, so the condition is of partition columns "
+                f"({', '.join(by) or 'it has none'}): {str(error).partition(chr(10))[0]}"
+            ) from error
+        return sorted(row[0] for row in found)
 
     def _values_of(self, path: str) -> tuple[str | None, ...]:
         """Texts of the partition columns in a path."""

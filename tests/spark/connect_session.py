@@ -17,6 +17,8 @@ import hoodie
 import pyspark_hoodie
 from hoodie.errors import HoodieError
 from tests.effort import SOAK
+from tests.spark.changes_by_methods import REFUSED as CHANGES_REFUSED
+from tests.spark.changes_by_methods import play, refusals, rows_of, two_levels
 from tests.spark.conftest import options_of
 from tests.spark.random_statements import first_difference
 from tests.spark.statement_files import FILES, run, statements_of
@@ -143,8 +145,6 @@ def by_name(at: Asker, name: str) -> list[Any]:
     refused = []
     for fails in (
         lambda: one.write.format("hoodie").saveAsTable(name),
-        lambda: one.mergeInto(name, F.lit(True)),
-        lambda: one.writeTo(name).overwrite(F.lit(True)),
         lambda: one.drop("qty").writeTo(name).append(),
     ):
         try:
@@ -161,6 +161,29 @@ def by_name(at: Asker, name: str) -> list[Any]:
     at.rows(("n5", "a", 5, 1)).select(*table.columns).write.insertInto(name, overwrite=True)
     found.append(quantities(at.spark.table(name)))
     return [*found, refused]
+
+
+def by_methods(at: Asker) -> None:
+    """Changes by MERGE's methods and by overwrites, and those of tables of other formats."""
+    database = f"methods_{at.table_type.lower()}"
+    kind = ("cow", "6") if at.table_type == "COPY_ON_WRITE" else ("mor", "9")
+    at.step("by methods", lambda: play(at.spark, database, *kind))
+    at.step("two levels", lambda: two_levels(at.spark, database))
+    at.step("refusals", lambda: refusals(at.spark, database, *CHANGES_REFUSED))
+    twice = at.rows(*[("k4", "z", 1, 99)] * 2)
+    at.step(
+        "two rows",
+        lambda: (
+            twice.mergeInto(f"{database}.t", twice["id"] == F.col("t.id"))
+            .whenMatched()
+            .update({"qty": F.lit(1)})
+            .merge()
+        ),
+    )
+    at.step("after two rows", lambda: rows_of(at.spark, f"{database}.t"))
+    at.spark.sql(f"create table {database}.plain using parquet as select 'k4' as id, 1 as qty")
+    at.step("merge of others", lambda: type(twice.mergeInto(f"{database}.plain", F.lit(True))).__module__)
+    at.step("overwrite of others", lambda: twice.writeTo(f"{database}.plain").overwrite(F.lit(True)))
 
 
 def statements(at: Asker) -> None:
@@ -229,6 +252,7 @@ def ask(url: str, folder: Path, table_types: Sequence[str]) -> Mapping[str, Told
         saves_and_reads(at)
         verbs(at)
         sql_and_other_formats(at)
+        by_methods(at)
         statements(at)
         outlived(at)
     if SOAK:

@@ -9,6 +9,7 @@ import pytest
 
 import hoodie
 from tests.effort import SOAK
+from tests.spark.changes_by_methods import EXPECTED, TWO_LEVELS
 from tests.spark.conftest import ROOT, SPARK
 from tests.spark.connect_server import connect_server
 from tests.spark.connect_session import REFUSED
@@ -115,10 +116,26 @@ def test_sql_and_its_sentences(told):
 def test_tables_by_name_are_written_by_dataframes(told):
     *found, refused = told["by name"]
     assert found == [{"n1": 11, "n2": 2, "n3": 3}, {"n2": 2, "n3": 3, "n4": 4}, {"n5": 5}]
-    words = ("already", "MERGE INTO", "overwritePartitions", "lack its column qty")
+    words = ("already", "lack its column qty")
     assert len(refused) == len(words)
     for text, word in zip(refused, words, strict=True):
         assert word in text
+
+
+def test_changes_by_methods_are_those_of_a_classic_session(told):
+    assert told["by methods"] == EXPECTED
+    assert told["two levels"] == TWO_LEVELS
+
+
+def test_changes_by_methods_that_are_refused_write_nothing(told):
+    assert told["refusals"] == []
+    assert "several rows of the source" in told["two rows"][1]
+    assert told["after two rows"] == EXPECTED["replace all"][1]
+
+
+def test_changes_by_methods_of_other_formats_are_left_to_spark(told):
+    assert told["merge of others"] == "pyspark.sql.connect.merge"
+    assert told["overwrite of others"][0] == "AnalysisException"
 
 
 def test_statements_that_a_client_carries_out(answers):

@@ -13,6 +13,7 @@ import pyspark_hoodie
 from hoodie.errors import OptionError, TableExistsError
 from pyspark_hoodie import sql_create, sql_merge, sql_table
 from tests.effort import long_but
+from tests.spark.changes_by_methods import EXPECTED, TWO_LEVELS, play, refusals, two_levels
 from tests.spark.conftest import SPARK, options_of
 
 pytestmark = pytest.mark.spark
@@ -382,6 +383,18 @@ def test_merge_into_by_a_dataframe(sql, df, path):
     change = given.mergeInto(f"hoodie.`{path}`", F.expr("key = id")).whenMatched()
     change.update({"qty": F.col("n"), "ts": F.col("moment")}).merge()
     assert total(sql, f"hoodie.`{path}`") == 11
+
+
+@pytest.mark.skipif(SPARK < (4, 0), reason="Spark 3.5 has no mergeInto")
+@pytest.mark.parametrize("kind", long_but(["cow 6"], ["cow 6", "mor 9"]))
+def test_changes_by_methods(sql, kind):
+    database = f"methods_{kind.replace(' ', '_')}"
+    try:
+        assert play(sql, database, *kind.split()) == EXPECTED
+        assert two_levels(sql, database) == TWO_LEVELS
+        assert refusals(sql, database, "no clause", "no row of the source") == []
+    finally:
+        sql.sql(f"drop database if exists {database} cascade")
 
 
 def test_sql_that_changes_rows_of_others_is_left_to_spark(sql, path, tmp_path):
