@@ -382,7 +382,7 @@ class _Writing(Remembers):
     def saveAsTable(
         self, name: str, format: str | None = None, mode: str | None = None, partitionBy: Any = None, **options: Any
     ) -> None:
-        state, catalog = self._hoodie, tables_by_name[0]
+        state, (catalog, saves, widening) = self._hoodie, tables_by_name
         spark = state.source.sparkSession
         if format is None and state.format is None:
             stored = catalog.provider_of(spark, name)
@@ -403,16 +403,18 @@ class _Writing(Remembers):
                     else partitionBy
                 )
                 saved = dict(state.options.values())
-                tables_by_name[1].save_as_table(state.source, name, dataframe.mode_of(mode or state.mode), saved, by)
+                with widening.widened(state.source, name, saved):
+                    saves.save_as_table(state.source, name, dataframe.mode_of(mode or state.mode), saved, by)
                 return
             if not catalog.prepare(spark, f"table {name} using {state.format}"):
                 raise OptionError(no_catalog_table(f"saveAsTable({name!r})"))
             state.add(options)
-        with creating(name, dict(state.options.values())):
+        said = dict(state.options.values())
+        with creating(name, said), widening.widened(state.source, name, said):
             super().saveAsTable(name, None, mode, partitionBy, **options)  # type: ignore[misc]
 
     def insertInto(self, tableName: str, *args: Any, **options: Any) -> None:
-        state, (catalog, saves) = self._hoodie, tables_by_name
+        state, (catalog, saves, _) = self._hoodie, tables_by_name
         if not is_classic(state.source.sparkSession):
             overwrite = (args or (options.get("overwrite"),))[0]
             replaces = (

@@ -20,7 +20,16 @@ from pyspark.sql import SparkSession
 from hoodie.errors import HoodieError, OptionError
 from hoodie.model.meta_fields import COMMIT_TIME
 from hoodie.model.names import name_of, parse_base_file
-from pyspark_hoodie import connect_saves, hook, sql_catalog, sql_connect, sql_definitions, sql_inserts, sql_statements
+from pyspark_hoodie import (
+    connect_saves,
+    hook,
+    sql_catalog,
+    sql_connect,
+    sql_definitions,
+    sql_inserts,
+    sql_statements,
+    sql_widening,
+)
 from pyspark_hoodie.frame_marks import is_classic
 from pyspark_hoodie.merge_into import MergeInto
 from pyspark_hoodie.sql_create import creating
@@ -45,7 +54,7 @@ _VERBS = {
 }
 _OWN = re.compile(
     r"\s*(call\s|(show|create|drop)\s+index|insert\s+overwrite\s+(local\s+)?directory"
-    r"|(with\s[\s\S]*\)\s*)?merge\s+with\s+schema)",
+    r"|(with\s[\s\S]*\)\s*)?(merge|insert)\s+with\s+schema)",
     re.IGNORECASE,
 )
 """How statements begin that `sql_statements.py` may know."""
@@ -56,7 +65,7 @@ _CHANGES = re.compile(r"\bhudi_table_changes\s*\(", re.IGNORECASE)
 
 def enable(spark: SparkSession, aliases: Iterable[str] = ()) -> None:
     """After `hook.enable`, which keeps what it replaces; `hook.disable` undoes it, but for names that SQL has learnt."""
-    hook.tables_by_name[:] = [sql_catalog, connect_saves]
+    hook.tables_by_name[:] = [sql_catalog, connect_saves, sql_widening]
     hook.replace_method(type(spark), "sql", _with_sentences)
     frame = type(spark.range(0))
     hook.replace_method(frame, "writeTo", _to_name)
@@ -299,12 +308,14 @@ class _WritingTo:
             super().createOrReplace()  # type: ignore[misc]
 
     def append(self) -> None:
-        if not self._written(connect_saves.APPEND):
-            super().append()  # type: ignore[misc]
+        with self._widened():
+            if not self._written(connect_saves.APPEND):
+                super().append()  # type: ignore[misc]
 
     def overwritePartitions(self) -> None:
-        if not self._written(connect_saves.OVERWRITE_PARTITIONS):
-            super().overwritePartitions()  # type: ignore[misc]
+        with self._widened():
+            if not self._written(connect_saves.OVERWRITE_PARTITIONS):
+                super().overwritePartitions()  # type: ignore[misc]
 
     def overwrite(self, condition: Any) -> None:
         frame, given = self._hoodie.source, dict(self._hoodie.options.values())
@@ -317,6 +328,9 @@ class _WritingTo:
         if is_classic(frame.sparkSession):
             return False
         return connect_saves.write(frame, self._name, mode, dict(self._hoodie.options.values()))
+
+    def _widened(self) -> AbstractContextManager[None]:
+        return sql_widening.widened(self._hoodie.source, self._name, dict(self._hoodie.options.values()))
 
     def _creating(self) -> AbstractContextManager[None]:
         return creating(self._name, dict(self._hoodie.options.values()))

@@ -1,6 +1,7 @@
 """Statements about our tables that Spark's grammar lacks, or its analyzer refuses: they become calls of `HoodieTable`, or others.
 
-`CALL`, `SHOW INDEXES`, `CREATE INDEX`, `DROP INDEX`, `INSERT OVERWRITE DIRECTORY … USING hoodie`, `MERGE WITH SCHEMA EVOLUTION`.
+`CALL`, `SHOW INDEXES`, `CREATE INDEX`, `DROP INDEX`, `INSERT OVERWRITE DIRECTORY … USING hoodie`, `MERGE` and `INSERT WITH SCHEMA
+EVOLUTION`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pyspark.sql import DataFrame
 
 from hoodie.errors import OptionError
 from hoodie.model.index_results import IndexState
-from pyspark_hoodie import sql_call, sql_catalog, sql_create
+from pyspark_hoodie import sql_call, sql_catalog, sql_create, sql_widening
 from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.sql_evolution import evolve
 from pyspark_hoodie.sql_words import Token, Words, quoted_name
@@ -51,8 +52,8 @@ def answer(spark: Any, query: str, run: Sql) -> DataFrame | None:
     if words.take("INSERT", "OVERWRITE", "DIRECTORY") or words.take("INSERT", "OVERWRITE", "LOCAL", "DIRECTORY"):
         return _write_directory(words, run)
     if words.sees("WITH"):
-        words.at = words.find("MERGE")
-    return evolve(spark, words, run)
+        words.at = words.find("MERGE", "INSERT")
+    return sql_widening.insert(spark, words, run) if words.sees("INSERT") else evolve(spark, words, run)
 
 
 # -- Indexes.

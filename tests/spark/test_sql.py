@@ -427,3 +427,23 @@ def test_spark_itself_is_asked_again_after_disable(spark, path):
     pyspark_hoodie.disable()
     with pytest.raises(PySparkException):
         spark.sql(f"select * from hoodie.`{path}`")
+
+
+def test_writers_by_name_add_columns_where_an_option_says_so(sql, tmp_path):
+    sql.sql(
+        "CREATE TABLE wider (id INT, part STRING) USING hoodie PARTITIONED BY (part) "
+        f"LOCATION '{tmp_path}/wider' TBLPROPERTIES (primaryKey = 'id')"
+    )
+    try:
+        with pytest.raises(PySparkException, match="too many data columns"):
+            sql.sql("SELECT 1 AS id, 'a' AS part, 5 AS n").writeTo("wider").append()
+        sql.sql("SELECT 1 AS id, 'a' AS part, 5 AS n").writeTo("wider").option("mergeSchema", "true").append()
+        named = sql.sql("SELECT 2 AS id, 'a' AS part, 6 AS n, 'x' AS m").write.mode("append")
+        named.option("mergeSchema", "true").saveAsTable("wider")
+        replacing = sql.sql("SELECT 3 AS id, 'b' AS part, 7 AS n, 'y' AS m, true AS b").writeTo("wider")
+        replacing.option("mergeSchema", "true").overwritePartitions()
+        rows = sql.sql("SELECT id, n, m, b, part FROM wider ORDER BY id").collect()
+        assert [tuple(row) for row in rows] == [(1, 5, None, None, "a"), (2, 6, "x", None, "a"), (3, 7, "y", True, "b")]
+        assert len(hoodie.open_table(tmp_path / "wider").timeline.commits) == 3
+    finally:
+        sql.sql("DROP TABLE wider")
