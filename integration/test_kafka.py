@@ -16,7 +16,7 @@ from typing import Any
 
 import confluent_kafka
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
 
 import hoodie
 from hoodie.cli.__main__ import main
@@ -33,13 +33,6 @@ SECONDS, KILLS = (600, 120) if SOAK else (15, 4)
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
     with kafka(tmp_path_factory.mktemp("kafka")) as server:
         yield server
-
-
-def make_topic(broker: Kafka, name: str, partitions: int = 2) -> str:
-    admin = AdminClient({"bootstrap.servers": broker.address})
-    for made in admin.create_topics([NewTopic(name, partitions, 1)]).values():
-        made.result()
-    return f"kafka://{broker.address}/{name}"
 
 
 def ids(table: Path) -> list[int]:
@@ -93,7 +86,7 @@ def begun(address: str, table: Path, log: Any) -> subprocess.Popen[bytes]:
 def test_records_are_there_once_over_kills_of_the_process_aborted_transactions_and_a_restart_of_the_broker(
     broker: Kafka, tmp_path: Path
 ) -> None:
-    address, table = make_topic(broker, "trips"), tmp_path / "trips"
+    address, table = broker.make_topic("trips"), tmp_path / "trips"
     hoodie.create_table(table, {"id": "int64", "aborted": "bool", "text": "string"}, record_key="id")
     producing = Producing(broker, "trips")
     producing.start()
@@ -125,7 +118,7 @@ def test_records_are_there_once_over_kills_of_the_process_aborted_transactions_a
 def test_a_topic_that_is_made_anew_is_noticed_and_kafka_is_told_of_offsets_where_that_is_asked_for(
     broker: Kafka, tmp_path: Path
 ) -> None:
-    address, table = make_topic(broker, "anew", 1), tmp_path / "anew"
+    address, table = broker.make_topic("anew", 1), tmp_path / "anew"
     producer = confluent_kafka.Producer({"bootstrap.servers": broker.address})
     for n in range(3):
         producer.produce("anew", json.dumps({"id": n}).encode())
@@ -139,7 +132,7 @@ def test_a_topic_that_is_made_anew_is_noticed_and_kafka_is_told_of_offsets_where
     consumer.close()
     admin.delete_topics(["anew"])["anew"].result()
     time.sleep(1)
-    make_topic(broker, "anew", 1)
+    broker.make_topic("anew", 1)
     for n in range(10, 15):
         producer.produce("anew", json.dumps({"id": n}).encode())
     producer.flush()
@@ -150,7 +143,7 @@ def test_a_topic_that_is_made_anew_is_noticed_and_kafka_is_told_of_offsets_where
 
 
 def test_records_that_retention_has_deleted_are_an_error(broker: Kafka, tmp_path: Path) -> None:
-    address, table = make_topic(broker, "old", 1), tmp_path / "old"
+    address, table = broker.make_topic("old", 1), tmp_path / "old"
     producer = confluent_kafka.Producer({"bootstrap.servers": broker.address})
     for n in range(3):
         producer.produce("old", json.dumps({"id": n}).encode())
@@ -165,7 +158,7 @@ def test_records_that_retention_has_deleted_are_an_error(broker: Kafka, tmp_path
 
 
 def test_each_commit_is_told_to_a_topic(broker: Kafka, tmp_path: Path) -> None:
-    make_topic(broker, "commits", 1)
+    broker.make_topic("commits", 1)
     begin = "hoodie.write.commit.callback."
     options = {
         f"{begin}on": "true",
@@ -183,7 +176,7 @@ def test_each_commit_is_told_to_a_topic(broker: Kafka, tmp_path: Path) -> None:
 
 
 def test_the_demo_of_stock_ticks_reads_its_topic_with_its_own_flags(broker: Kafka, tmp_path: Path) -> None:
-    make_topic(broker, "stock_ticks")
+    broker.make_topic("stock_ticks")
     topic = f"hoodie.streamer.source.kafka.topic=stock_ticks\nbootstrap.servers={broker.address}\nauto.offset.reset=earliest\n"
     job = ticks_job(tmp_path, topic, "COPY_ON_WRITE")
     job += ["--source-class", "org.apache.hudi.utilities.sources.JsonKafkaSource"]

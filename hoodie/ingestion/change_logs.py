@@ -88,20 +88,19 @@ def creation(kind: str, options: Mapping[str, str]) -> tuple[tuple[str, ...], Ma
 def change_log(events: Source, kind: str, config: TableConfig, *, keys_are_global: bool) -> ChangeLog:
     field = DMS_OPERATION if kind == "dms" else OPERATION
     marker = config.delete_marker
-    return ChangeLog(
-        events,
+    changes = Changes(
         kind,
         flags_deletes=marker is None or marker.field != field,
         fills=config.rule.fill is Fill.UNAVAILABLE,
         needed=() if keys_are_global else tuple(config.partition_fields),
     )
+    return ChangeLog(events, changes)
 
 
 @dataclass(frozen=True)
-class ChangeLog:
-    """`Source` of the rows that the events of another source are about."""
+class Changes:
+    """How events become rows; tasks have it, too."""
 
-    events: Source
     kind: str
     flags_deletes: bool = False
     """The table does not take a delete from the operation: it has to be in `_hoodie_is_deleted`."""
@@ -110,20 +109,18 @@ class ChangeLog:
     needed: tuple[str, ...] = ()
     """Columns without which a stored row is not found, beside the record key."""
 
-    def __str__(self) -> str:
-        return f"the change log in {self.events}"
+    def known_of_events(self, known: pa.Schema | None) -> pa.Schema | None:
+        """What is known of the columns of events, by those of rows."""
+        return known if self.kind == "dms" else None
 
-    def next(self, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
-        found = self.events.next(after, bounds, known if self.kind == "dms" else None)
-        if found is None:
-            return None
-        events = found.rows if isinstance(found.rows, pa.Table) else found.rows.read_all()
+    def rows_of(self, events: pa.Table, known: pa.Schema | None) -> tuple[pa.Table, list[BadRecord]]:
+        """The rows that events are about, and events that cannot be taken."""
+        bad: list[BadRecord] = []
         if not events.num_rows:
-            return replace(found, rows=pa.table({}))
-        bad = list(found.bad)
+            return pa.table({}), bad
         rows = self._of_dms(events, bad) if self.kind == "dms" else self._of_debezium(events, bad)
         rows = _of_known_types(rows, known, bad)
-        return replace(found, rows=with_columns_of(with_known_types(rows), known), bad=bad)
+        return with_columns_of(with_known_types(rows), known), bad
 
     def _of_dms(self, events: pa.Table, bad: list[BadRecord]) -> pa.Table:
         """A full load has no operations."""
@@ -160,7 +157,8 @@ class ChangeLog:
         for image, chosen in ((after, pc.invert(is_delete)), (before, is_delete)):
             places = pc.indices_nonzero(pc.and_(chosen, pc.invert(mask)))
             if image is not None and len(places):
-                parts.append((places, pa.Table.from_struct_array(pa.chunked_array(image.take(places)))))
+                part = pa.Table.from_struct_array(pa.chunked_array(image.take(places)))
+                parts.append((places, part if image is after else _meeting(part, after)))
         rows, order = _together(parts)
         rows = rows.take(pc.sort_indices(order)) if len(order) else rows
         order = order.take(pc.sort_indices(order)) if len(order) else order
@@ -192,6 +190,28 @@ class ChangeLog:
         if not self.flags_deletes or not rows.num_rows:
             return rows
         return rows.append_column(IS_DELETED, pc.fill_null(pc.equal(rows.column(field), marker), False))
+
+
+@dataclass(frozen=True)
+class ChangeLog:
+    """`Source` of the rows that the events of another source are about."""
+
+    events: Source
+    changes: Changes
+
+    def __str__(self) -> str:
+        return f"the change log in {self.events}"
+
+    def next(self, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
+        return self.round(self.events.next(after, bounds, self.changes.known_of_events(known)), known)
+
+    def round(self, events: Round | None, known: pa.Schema | None) -> Round | None:
+        """A round of events as one of rows."""
+        if events is None:
+            return None
+        found = events.rows if isinstance(events.rows, pa.Table) else events.rows.read_all()
+        rows, bad = self.changes.rows_of(found, known)
+        return replace(events, rows=rows, bad=[*events.bad, *bad])
 
 
 def _at(events: pa.Table, path: str, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
@@ -249,16 +269,22 @@ def _together(parts: list[tuple[pa.Array, pa.Table]]) -> tuple[pa.Table, pa.Arra
     if not parts:
         return pa.table({}), pa.array([], pa.uint64())
     tables = [with_known_types(table) for _, table in parts]
-    if len(tables) > 1:
-        tables[1] = tables[1].select([name for name in tables[1].schema.names if _meets(tables, name)])
     return pa.concat_tables(tables, promote_options="permissive"), pa.concat_arrays([places for places, _ in parts])
 
 
-def _meets(tables: list[pa.Table], name: str) -> bool:
+def _meeting(before: pa.Table, after: pa.ChunkedArray | None) -> pa.Table:
     """Of a delete only the key is needed: a column whose type has changed since is left out."""
+    if after is None:
+        return before
+    kept = [each.name for each in before.schema if _meets(each, after.type)]
+    return before.select(kept)
+
+
+def _meets(field: pa.Field[Any], image: pa.StructType) -> bool:
+    at = image.get_field_index(field.name)
     try:
         pa.unify_schemas(
-            [each.select([name]).schema for each in tables if name in each.schema.names], promote_options="permissive"
+            [pa.schema([field]), pa.schema([image.field(at) if at >= 0 else field])], promote_options="permissive"
         )
     except pa.ArrowException:
         return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
@@ -42,20 +42,30 @@ def decode_json(name: str, content: bytes, known: pa.Schema | None) -> Decoded:
 
 def inferred_types(content: bytes, known: pa.Schema | None) -> pa.Schema | None:
     """The known columns, and those that are found. Where types of a column do not meet, that of the most lines counts."""
-    types = None if known is None else pa.schema([pa.field(each.name, _json_type(each.type)) for each in known])
-    for _, found in sorted(_schemas(content, types), key=lambda part: -part[0]):
-        types = found if types is None else wider(types, found)
+    types = json_types(known)
+    return of_most_lines(types_of_lines(content, types), types)
+
+
+def json_types(known: pa.Schema | None) -> pa.Schema | None:
+    """By which values of these columns are read from JSON."""
+    return None if known is None else pa.schema([pa.field(each.name, _json_type(each.type)) for each in known])
+
+
+def of_most_lines(found: Iterable[tuple[int, pa.Schema]], types: pa.Schema | None) -> pa.Schema | None:
+    """The columns of all, those of `types` first."""
+    for _, each in sorted(found, key=lambda part: -part[0]):
+        types = each if types is None else wider(types, each)
     return types
 
 
-def _schemas(content: bytes, types: pa.Schema | None) -> Iterator[tuple[int, pa.Schema]]:
+def types_of_lines(content: bytes, types: pa.Schema | None) -> Iterator[tuple[int, pa.Schema]]:
     """How many lines have which columns: of the whole, or of the parts of it that can be read."""
     try:
         rows = read_json(content, types)
         yield rows.num_rows, pa.schema([pa.field(each.name, _as_text(each.type)) for each in rows.schema])
     except pa.ArrowInvalid:
         for part in _halves(content):
-            yield from _schemas(part, types)
+            yield from types_of_lines(part, types)
 
 
 def wider(first: pa.Schema, second: pa.Schema) -> pa.Schema:

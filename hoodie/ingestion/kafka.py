@@ -9,40 +9,58 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
 
+from hoodie.engine.base import Records
 from hoodie.errors import OptionError, StorageError
-from hoodie.ingestion.kafka_offsets import Offsets, Partition, Range, format_offsets, lost, parse_offsets
+from hoodie.ingestion.kafka_consumer import AT_ONCE, POLL_S, Connection, connect_to, is_end, place_of, silence
+from hoodie.ingestion.kafka_offsets import Offsets, Partition, Range, format_offsets, lost, parse_offsets, shares
 from hoodie.ingestion.kafka_settings import KafkaSettings
 from hoodie.ingestion.kafka_values import Reading, rows_of
-from hoodie.ingestion.source import Bounds, Checkpoint, Round
+from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round
 
 log = logging.getLogger("hoodie")
-_kafka_log = log.getChild("kafka")
-_kafka_log.setLevel(
-    logging.CRITICAL
-)  # each lost connection is an error of the client's, which connects again by itself
 
-_AT_ONCE = 10_000
-_POLL_S = 0.5
 _IDS = "ids"
+_SAMPLE = 1_000
+"""Records whose size stands for that of all where bytes are bounded."""
 T = TypeVar("T")
-
-
-class Connection(NamedTuple):
-    consumer: Any
-    """A `confluent_kafka.Consumer`."""
-    topic_ids: Callable[[Sequence[str]], Mapping[str, str]]
-    """What tells a topic from one of the same name that is made later; none where the broker has no such thing."""
 
 
 class _Taken(NamedTuple):
     messages: Sequence[Any]
     up_to: Offsets
     bytes: int
+
+
+@dataclass(frozen=True)
+class KafkaRound:
+    """What comes next, unread."""
+
+    begin: Offsets
+    there: Mapping[Partition, Range]
+    """What the broker has."""
+    most: int
+    """Records."""
+    most_bytes: int | None
+    """None: the user says nothing of bytes."""
+    ids: Mapping[str, str]
+    moves_checkpoint: bool
+    """Also a round without records: or the next call would begin later."""
+
+    @property
+    def waiting(self) -> Mapping[Partition, int]:
+        """How many offsets wait in the partitions that have new ones."""
+        waiting = {each: place.end - self.begin[each] for each, place in self.there.items()}
+        return {each: count for each, count in waiting.items() if count > 0}
+
+    @property
+    def offsets(self) -> int:
+        """How many a round takes."""
+        return min(sum(self.waiting.values()), self.most)
 
 
 class KafkaSource:
@@ -62,24 +80,63 @@ class KafkaSource:
         return KafkaSource(replace(self.settings, unwraps=True), self._connect)
 
     def next(self, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
+        return self.read(self.planned(after, bounds), known)
+
+    def planned(self, after: Checkpoint | None, bounds: Bounds) -> KafkaRound:
+        """Where the next round begins, and what waits there."""
         if self._connection is None:
             self._connection = self._connect(self.settings)
         ids = self._connection.topic_ids(self.settings.topics)
         there = self._there()
-        begin = self._begin(after, there, ids)
-        taken = self._take(begin, {each: place.end for each, place in there.items()}, bounds)
-        begins_now = after is None and self.settings.start != "earliest"  # or the next call would begin later
-        if not taken.messages and not begins_now:
+        return KafkaRound(
+            self._begin(after, there, ids),
+            there,
+            min(bounds.rows or self.settings.max_records, self.settings.max_records),
+            bounds.bytes,
+            ids,
+            moves_checkpoint=after is None and self.settings.start != "earliest",
+        )
+
+    def read(self, planned: KafkaRound, known: pa.Schema | None) -> Round | None:
+        """The round, read by this process."""
+        taken = self._take(planned)
+        if not taken.messages and not planned.moves_checkpoint:
             return None
         rows, bad = rows_of(taken.messages, self._reading, known)
+        return self.round(planned, taken.up_to, rows, bad, records=len(taken.messages), size_bytes=taken.bytes)
+
+    def ends(self, planned: KafkaRound) -> Offsets:
+        """Up to where others read this round: as many offsets of each partition as the bounds allow.
+
+        An offset may have no record. How many bytes they have is an estimate by the first records.
+        """
+        most = planned.most
+        if planned.most_bytes is not None:
+            sample = self._take(replace(planned, most=min(most, _SAMPLE)))
+            if sample.bytes:
+                most = min(most, max(1, planned.most_bytes * len(sample.messages) // sample.bytes))
+        taken = shares(planned.waiting, most)
+        return {each: offset + taken.get(each, 0) for each, offset in planned.begin.items()}
+
+    def round(
+        self,
+        planned: KafkaRound,
+        up_to: Offsets,
+        rows: Records,
+        bad: Sequence[BadRecord],
+        *,
+        records: int,
+        size_bytes: int,
+    ) -> Round:
+        """These rows, with the checkpoint behind them."""
         return Round(
             rows,
-            Checkpoint(format_offsets(taken.up_to), {_IDS: ids} if ids else {}),
+            Checkpoint(format_offsets(up_to), {_IDS: planned.ids} if planned.ids else {}),
             bad,
-            pieces=len(taken.messages),
-            bytes=taken.bytes,
-            waiting=sum(max(there[each].end - offset, 0) for each, offset in taken.up_to.items()),
-            committed=(lambda: self._tell(taken.up_to)) if self.settings.commits_offsets else None,
+            pieces=records,
+            bytes=size_bytes,
+            waiting=sum(max(planned.there[each].end - offset, 0) for each, offset in up_to.items()),
+            committed=(lambda: self._tell(up_to)) if self.settings.commits_offsets else None,
         )
 
     @property
@@ -95,7 +152,7 @@ class KafkaSource:
             if listed.error is not None:
                 raise OptionError(f"{self} cannot be read: {listed.error.str()}")
             for number in listed.partitions:
-                place = self._answer(self._consumer.get_watermark_offsets, _place(Partition(topic, number)))
+                place = self._answer(self._consumer.get_watermark_offsets, place_of(Partition(topic, number)))
                 found[Partition(topic, number)] = Range(*place)
         return found
 
@@ -125,31 +182,31 @@ class KafkaSource:
         if start == "latest":
             return {each: place.end for each, place in there.items()}
         if start == "group":
-            found = self._answer(self._consumer.committed, [_place(each) for each in there])
+            found = self._answer(self._consumer.committed, [place_of(each) for each in there])
         else:
-            found = self._answer(self._consumer.offsets_for_times, [_place(each, int(start)) for each in there])
+            found = self._answer(self._consumer.offsets_for_times, [place_of(each, int(start)) for each in there])
         chosen = {Partition(each.topic, each.partition): each.offset for each in found}
         return {each: chosen[each] if chosen[each] >= 0 else place.end for each, place in there.items()}
 
-    def _take(self, begin: Offsets, ends: Offsets, bounds: Bounds) -> _Taken:
+    def _take(self, planned: KafkaRound) -> _Taken:
         """Records up to where the partitions end by now, or up to the bounds; those that come meanwhile may be among them."""
-        most = min(bounds.rows or self.settings.max_records, self.settings.max_records)
-        most_bytes = bounds.bytes or self.settings.max_bytes
+        begin, ends = planned.begin, {each: place.end for each, place in planned.there.items()}
+        most, most_bytes = planned.most, planned.most_bytes or self.settings.max_bytes
         messages: list[Any] = []
         up_to, size = dict(begin), 0
-        open_ones = {each for each, offset in begin.items() if offset < ends[each]}
+        open_ones = set(planned.waiting)
         if not open_ones:
             return _Taken((), begin, 0)
-        self._consumer.assign([_place(each, begin[each]) for each in sorted(open_ones)])
+        self._consumer.assign([place_of(each, begin[each]) for each in sorted(open_ones)])
         silent_since_s = time.monotonic()
         while open_ones and len(messages) < most and size < most_bytes:
-            found = self._consumer.consume(min(_AT_ONCE, most - len(messages)), _POLL_S)
+            found = self._consumer.consume(min(AT_ONCE, most - len(messages)), POLL_S)
             goes_on = False
             for message in found:  # the client hands records over one by one
                 partition = Partition(message.topic(), message.partition())
                 error = message.error()
                 if error is not None:
-                    if self._is_end(error, partition):
+                    if is_end(error, partition, self.settings):
                         goes_on = True
                         up_to[partition] = max(up_to[partition], message.offset())
                         open_ones.discard(partition)
@@ -167,21 +224,9 @@ class KafkaSource:
             elif time.monotonic() - silent_since_s > self.settings.timeout_s:
                 if messages:
                     break
-                raise StorageError(f"{self} gives nothing for {self.settings.timeout_s:.0f} s: is its broker up?")
+                raise silence(self.settings)
         self._consumer.unassign()
         return _Taken(messages, up_to, size)
-
-    def _is_end(self, error: Any, partition: Partition) -> bool:
-        """Whether it says that a partition ends, as far as it is committed; passing troubles are left to the client."""
-        from confluent_kafka import KafkaError  # noqa: PLC0415 - an optional extra
-
-        if error.code() == KafkaError._PARTITION_EOF:
-            return True
-        if error.code() == KafkaError._AUTO_OFFSET_RESET:
-            raise OptionError(f"{self} lost records of {partition} while they were read: {error.str()}; run it again")
-        if error.fatal() or not (error.retriable() or error.code() < 0):
-            raise StorageError(f"{self} cannot be read: {error.str()}")
-        return False
 
     def _answer(self, ask: Callable[..., T], *about: Any) -> T:
         """Asked again for a while: a broker that starts knows its partitions later than it answers."""
@@ -200,43 +245,6 @@ class KafkaSource:
         from confluent_kafka import KafkaException  # noqa: PLC0415 - an optional extra
 
         try:
-            self._consumer.commit(offsets=[_place(*each) for each in offsets.items()], asynchronous=False)
+            self._consumer.commit(offsets=[place_of(*each) for each in offsets.items()], asynchronous=False)
         except KafkaException as exc:
             log.warning("the commit stands, but %s was not told of its offsets: %s", self, exc.args[0].str())
-
-
-def connect_to(settings: KafkaSettings) -> Connection:
-    """Raises OptionError: the client is not installed, or does not know a property."""
-    try:
-        import confluent_kafka as kafka  # noqa: PLC0415 - an optional extra
-        from confluent_kafka.admin import AdminClient  # noqa: PLC0415 - an optional extra
-    except ImportError as exc:
-        raise OptionError("a topic is read by confluent-kafka: install hoodie with the extra `kafka`") from exc
-    properties: dict[str, str | int | float | bool] = {
-        **settings.consumer,
-        "bootstrap.servers": settings.servers,
-        "auto.offset.reset": "error",
-        "allow.auto.create.topics": "false",
-    }
-    try:
-        consumer = kafka.Consumer(properties, logger=_kafka_log)
-        admin = AdminClient(properties, logger=_kafka_log)
-    except (kafka.KafkaException, ValueError, TypeError) as exc:
-        raise OptionError(f"{settings} cannot be read with these properties: {exc}") from exc
-
-    def topic_ids(topics: Sequence[str]) -> Mapping[str, str]:
-        try:
-            answers = admin.describe_topics(kafka.TopicCollection(list(topics)), request_timeout=settings.timeout_s)
-            return {topic: str(answer.result().topic_id) for topic, answer in answers.items()}
-        except (
-            kafka.KafkaException
-        ):  # an old broker, or no right to ask; whether the topic is there is seen when it is listed
-            return {}
-
-    return Connection(consumer, topic_ids)
-
-
-def _place(partition: Partition, offset: int | None = None) -> Any:
-    from confluent_kafka import TopicPartition  # noqa: PLC0415 - an optional extra
-
-    return TopicPartition(partition.topic, partition.number, *(() if offset is None else (offset,)))

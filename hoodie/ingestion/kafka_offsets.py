@@ -77,3 +77,12 @@ def lost(after: Offsets, there: Mapping[Partition, Range], made_anew: Sequence[s
         elif offset > there[each].end:
             found[each] = f"{each} ends at {there[each].end:,}, and was read up to {offset:,}: the topic was made anew"
     return found
+
+
+def shares(waiting: Mapping[Partition, int], most: int) -> Mapping[Partition, int]:
+    """How many offsets of each partition a round takes of those that wait: as many of each, and all of the shorter ones."""
+    found, left = {}, most
+    for number, each in enumerate(sorted(waiting, key=lambda each: (waiting[each], each))):
+        found[each] = min(waiting[each], left // (len(waiting) - number))
+        left -= found[each]
+    return found

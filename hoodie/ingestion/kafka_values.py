@@ -5,8 +5,9 @@ Values of a round are joined and read by Arrow, or by our vectorised decoder of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,15 @@ from hoodie.errors import CorruptFileError
 from hoodie.format.avro_codec import decode_records
 from hoodie.format.avro_schema import AvroType, record_type
 from hoodie.ingestion.connect_json import unwrapped
-from hoodie.ingestion.formats import inferred_types, read_json, shown, with_types
+from hoodie.ingestion.formats import (
+    inferred_types,
+    json_types,
+    of_most_lines,
+    read_json,
+    shown,
+    types_of_lines,
+    with_types,
+)
 from hoodie.ingestion.kafka_settings import KafkaSettings
 from hoodie.ingestion.registry import Registry
 from hoodie.ingestion.salvage import Salvaged, salvage, with_columns_of, with_known_types
@@ -30,6 +39,25 @@ _HEAD = 5
 """Bytes before a value whose schema is in a registry: a zero, and the schema's number."""
 
 
+class Columns(NamedTuple):
+    """What some values have."""
+
+    schema: pa.Schema
+    values: int
+    number: int = 0
+    """Of their schema in a registry."""
+
+
+class Record(NamedTuple):
+    """What is told of a record beside its value."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+
+
 class Reading:
     """How values become rows."""
 
@@ -39,15 +67,36 @@ class Reading:
         self._registry = Registry(settings.registry, settings.registry_user) if settings.registry else None
         self._schema = record_type(settings.schema) if settings.schema is not None else None
 
-    def read(self, values: Sequence[bytes], known: pa.Schema | None) -> Salvaged:
+    def read(self, values: Sequence[bytes], known: pa.Schema | None, types: pa.Schema | None = None) -> Salvaged:
+        """`types`: those of the columns of more values than these, as `common_types` gives them."""
         if self._settings.values == "json":
-            return _read_json_values(values, known, unwraps=self._settings.unwraps)
+            return _read_json_values(values, known, types, unwraps=self._settings.unwraps)
         if self._settings.values == "text":
             return salvage(values, _texts)
         if self._registry is None:
             assert self._schema is not None
             return salvage(values, _avro_reader(self._schema, 0, known))
-        return _read_registered(values, self._registry, known)
+        return _read_registered(values, self._registry, known, types)
+
+    def columns(self, values: Sequence[bytes], known: pa.Schema | None) -> Iterator[Columns]:
+        """What `common_types` has to know of values that are read in parts; nothing where one schema is that of all."""
+        if self._settings.values == "json":
+            _, joined = _json_lines(values, unwraps=self._settings.unwraps)
+            for lines, schema in types_of_lines(joined, json_types(known)):
+                yield Columns(schema, lines)
+        elif self._settings.values == "avro" and self._registry is not None:
+            yield from _registered_columns(values, self._registry, known)
+
+    def common_types(self, found: Iterable[Columns], known: pa.Schema | None) -> pa.Schema | None:
+        """By which all parts are read, so that their rows come out as those of one whole."""
+        if self._settings.values == "json":
+            return of_most_lines(((each.values, each.schema) for each in found), json_types(known))
+        types = None
+        for each in sorted(found, key=lambda each: each.number):
+            with suppress(pa.ArrowException):  # records of this schema are bad ones
+                parts = [each.schema] if types is None else [types, each.schema]
+                types = pa.unify_schemas(parts, promote_options="permissive")
+        return types
 
 
 def rows_of(
@@ -55,22 +104,42 @@ def rows_of(
 ) -> tuple[pa.Table, tuple[BadRecord, ...]]:
     """Rows of messages. One without a value, a tombstone, is none, as with Apache Hudi."""
     messages = [message for message in messages if message.value()]
-    of_values = None if known is None else pa.schema([each for each in known if each.name not in _COLUMNS])
-    found = reading.read([message.value() for message in messages], of_values)
+
+    def record(number: int) -> Record:
+        it = messages[number]
+        return Record(it.topic(), it.partition(), it.offset(), it.timestamp()[1], it.key())
+
+    return rows_of_values([message.value() for message in messages], record, reading, known)
+
+
+def rows_of_values(
+    values: Sequence[bytes],
+    record: Callable[[int], Record],
+    reading: Reading,
+    known: pa.Schema | None,
+    types: pa.Schema | None = None,
+) -> tuple[pa.Table, tuple[BadRecord, ...]]:
+    """Rows of values that are not empty. `record`: of the value at a position; `types`: as `Reading.read` takes them."""
+    found = reading.read(values, values_known(known), types)
     rows = with_known_types(found.rows)
     if reading.adds_columns:
-        rows = _with_columns(rows, [messages[number] for number in found.kept])
-    return with_columns_of(rows, known), tuple(_bad(messages[number], reason) for number, reason in found.bad)
+        rows = _with_columns(rows, [record(number) for number in found.kept.tolist()])
+    bad = tuple(_bad(record(number), values[number], reason) for number, reason in found.bad)
+    return with_columns_of(rows, known), bad
 
 
-def _with_columns(rows: pa.Table, messages: Sequence[Any]) -> pa.Table:
+def values_known(known: pa.Schema | None) -> pa.Schema | None:
+    """The columns that come of values."""
+    return None if known is None else pa.schema([each for each in known if each.name not in _COLUMNS])
+
+
+def _with_columns(rows: pa.Table, records: Sequence[Record]) -> pa.Table:
     """And of which record each row is."""
-    keys = [None if message.key() is None else message.key().decode(errors="replace") for message in messages]
-    times = [message.timestamp()[1] for message in messages]
+    keys = [None if each.key is None else each.key.decode(errors="replace") for each in records]
     columns: dict[str, pa.Array] = {
-        OFFSET: pa.array([message.offset() for message in messages], pa.int64()),
-        PARTITION: pa.array([message.partition() for message in messages], pa.int32()),
-        TIMESTAMP: pa.array(times, pa.int64()),
+        OFFSET: pa.array([each.offset for each in records], pa.int64()),
+        PARTITION: pa.array([each.partition for each in records], pa.int32()),
+        TIMESTAMP: pa.array([each.timestamp_ms for each in records], pa.int64()),
         KEY: pa.array(keys, pa.string()),
     }
     for name, column in columns.items():
@@ -78,12 +147,13 @@ def _with_columns(rows: pa.Table, messages: Sequence[Any]) -> pa.Table:
     return rows
 
 
-def _bad(message: Any, reason: str) -> BadRecord:
-    where = f"topic {message.topic()}, partition {message.partition()}, offset {message.offset()}"
-    return BadRecord(where, reason, shown(message.value()))
+def _bad(record: Record, value: bytes, reason: str) -> BadRecord:
+    where = f"topic {record.topic}, partition {record.partition}, offset {record.offset}"
+    return BadRecord(where, reason, shown(value))
 
 
-def _read_json_values(values: Sequence[bytes], known: pa.Schema | None, *, unwraps: bool) -> Salvaged:
+def _json_lines(values: Sequence[bytes], *, unwraps: bool) -> tuple[Sequence[bytes], bytes]:
+    """Each value as a line, and all of them joined."""
     values = [value[_HEAD:] if value[0] == 0 else value for value in values]
     if unwraps:
         values = unwrapped(values)
@@ -91,8 +161,15 @@ def _read_json_values(values: Sequence[bytes], known: pa.Schema | None, *, unwra
     if joined.count(b"\n") >= len(values) or b"\r" in joined:  # within a text both are escaped: here they are space
         values = [value.replace(b"\n", b" ").replace(b"\r", b" ") for value in values]
         joined = b"\n".join(values)
-    types = inferred_types(joined, known)
-    return salvage(values, lambda part: with_types(read_json(b"\n".join(part), types), known))
+    return values, joined
+
+
+def _read_json_values(
+    values: Sequence[bytes], known: pa.Schema | None, types: pa.Schema | None, *, unwraps: bool
+) -> Salvaged:
+    lines, joined = _json_lines(values, unwraps=unwraps)
+    chosen = inferred_types(joined, known) if types is None else types
+    return salvage(lines, lambda part: with_types(read_json(b"\n".join(part), chosen), known))
 
 
 def _texts(values: Sequence[bytes]) -> pa.Table:
@@ -108,11 +185,33 @@ def _avro_reader(schema: AvroType, head: int, known: pa.Schema | None) -> Callab
     return read
 
 
-def _read_registered(values: Sequence[bytes], registry: Registry, known: pa.Schema | None) -> Salvaged:
+def _read_registered(
+    values: Sequence[bytes], registry: Registry, known: pa.Schema | None, types: pa.Schema | None
+) -> Salvaged:
     """Each by its own schema, those of one schema together."""
-    numbers = np.array([int.from_bytes(value[1:_HEAD]) if _has_head(value) else -1 for value in values], np.int64)
     bad: list[tuple[int, str]] = []
-    tables, kept = [pa.table({})], [np.empty(0, np.int64)]
+    tables, kept = [pa.table({}) if types is None else types.empty_table()], [np.empty(0, np.int64)]
+    for number, places, found in _by_schema(values, registry, known, bad):
+        try:
+            tables = [pa.concat_tables([*tables, found.rows], promote_options="permissive")]
+            kept.append(places[found.kept])
+        except pa.ArrowException as exc:
+            bad += [(int(places[place]), f"schema {number} does not fit: {exc}") for place in found.kept]
+    order = np.concatenate(kept)
+    return Salvaged(tables[0].take(np.argsort(order)), np.sort(order), tuple(sorted(bad)))
+
+
+def _registered_columns(values: Sequence[bytes], registry: Registry, known: pa.Schema | None) -> Iterator[Columns]:
+    for number, _, found in _by_schema(values, registry, known, []):
+        if found.rows.num_rows:
+            yield Columns(found.rows.schema, found.rows.num_rows, number)
+
+
+def _by_schema(
+    values: Sequence[bytes], registry: Registry, known: pa.Schema | None, bad: list[tuple[int, str]]
+) -> Iterator[tuple[int, np.ndarray, Salvaged]]:
+    """The number of each schema, the positions of its values, and what they are."""
+    numbers = np.array([int.from_bytes(value[1:_HEAD]) if _has_head(value) else -1 for value in values], np.int64)
     for number in np.unique(numbers):
         places = np.flatnonzero(numbers == number)
         try:
@@ -125,13 +224,7 @@ def _read_registered(values: Sequence[bytes], registry: Registry, known: pa.Sche
             continue
         found = salvage([values[place] for place in places.tolist()], _avro_reader(schema, _HEAD, known))
         bad += [(int(places[place]), reason) for place, reason in found.bad]
-        try:
-            tables = [pa.concat_tables([*tables, found.rows], promote_options="permissive")]
-            kept.append(places[found.kept])
-        except pa.ArrowException as exc:
-            bad += [(int(places[place]), f"schema {number} does not fit: {exc}") for place in found.kept]
-    order = np.concatenate(kept)
-    return Salvaged(tables[0].take(np.argsort(order)), np.sort(order), tuple(sorted(bad)))
+        yield int(number), places, found
 
 
 def _has_head(value: bytes) -> bool:

@@ -10,6 +10,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -70,8 +71,11 @@ def _round(table: HoodieTable, plan: Plan) -> IngestRound | None:
     found = plan.work.next(plan.source, progress.checkpoint, plan.bounds, known)
     if found is None:
         return None
-    _check_operation(table, plan, found)
-    with plan.work.prepared(table, found.rows, plan.sql) as prepared:
+    with ExitStack() as at_end:
+        if found.ended is not None:
+            at_end.callback(found.ended)
+        _check_operation(table, plan, found)
+        prepared = at_end.enter_context(plan.work.prepared(table, found.rows, plan.sql))
         done = _done(table, plan, progress, found, prepared)
     return replace(done, seconds=time.monotonic() - started_s)
 

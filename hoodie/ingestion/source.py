@@ -66,6 +66,8 @@ class Round:
     notes: Mapping[str, str] = field(default_factory=dict)
     committed: Callable[[], object] | None = None
     """Is called when the commit of the round stands. It raises nothing: what fails there is a warning."""
+    ended: Callable[[], object] | None = None
+    """Is called when the round is over, whatever became of it."""
 
 
 class Source(Protocol):

@@ -8,7 +8,8 @@ from typing import Any
 
 from confluent_kafka import KafkaError, TopicPartition
 
-from hoodie.ingestion.kafka import Connection, KafkaSource
+from hoodie.ingestion.kafka import KafkaSource
+from hoodie.ingestion.kafka_consumer import Connection
 from hoodie.ingestion.kafka_settings import KafkaSettings, parse_settings
 
 
@@ -102,12 +103,19 @@ class Kafka:
     def unassign(self) -> None:
         self._at = {}
 
+    def close(self) -> None:
+        self._at = {}
+
     def consume(self, num_messages: int, timeout: float) -> Sequence[Message]:
         """From each partition in turn, and where one ends a message that says so."""
         found: list[Message] = []
         while not self.silent and self._at and len(found) < num_messages:
             for (name, number), offset in list(self._at.items()):
                 records = self.topics[name].partitions[number]
+                if offset < self.topics[name].first[number]:
+                    del self._at[name, number]
+                    found.append(Message(name, number, offset, KafkaError(KafkaError._AUTO_OFFSET_RESET), None, 0))
+                    continue
                 if offset >= len(records):
                     del self._at[name, number]
                     found.append(Message(name, number, offset, KafkaError(KafkaError._PARTITION_EOF), None, 0))

@@ -58,6 +58,15 @@ class Kafka:
         self.process.kill()
         self.process.wait()
 
+    def make_topic(self, name: str, partitions: int = 2) -> str:
+        """The address of a new topic, as a source of ingestion."""
+        from confluent_kafka.admin import AdminClient, NewTopic  # noqa: PLC0415 - the extra `kafka`
+
+        admin = AdminClient({"bootstrap.servers": self.address})
+        for made in admin.create_topics([NewTopic(name, partitions, 1)]).values():
+            made.result()
+        return f"kafka://{self.address}/{name}"
+
     def _java(self, main: str, *words: str) -> subprocess.Popen[bytes]:
         command = ["java", "-Xmx400m", *SHORT_LIVED, "-cp", f"{JARS.resolve()}/*", main, *words]
         with (self._folder / "log").open("ab") as log:

@@ -1,0 +1,138 @@
+"""Records of topics that tasks decode: first what types their columns have, then what cannot be a row, then their rows.
+
+Embedded ingestion has all values of a round at once (`kafka.py`). Tasks have a batch of them, so the types that fit all are found
+before. The rows, and what is set apart, come out the same.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache, reduce
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.ingestion.change_logs import Changes
+from hoodie.ingestion.formats import wider
+from hoodie.ingestion.kafka_ranges import KEY, OFFSET, PARTITION, TIMESTAMP, TOPIC, VALUE, checked
+from hoodie.ingestion.kafka_settings import KafkaSettings
+from hoodie.ingestion.kafka_values import Columns, Reading, Record, rows_of_values, values_known
+from hoodie.ingestion.source import BadRecord
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How records become rows of a table; tasks have it."""
+
+    settings: KafkaSettings
+    known: pa.Schema | None
+    """Types of the rows' columns, as far as they are known."""
+    changes: Changes | None = None
+    """Values are events of a change log."""
+    types: pa.Schema | None = None
+    """Of the columns of all values."""
+
+    @property
+    def known_of_values(self) -> pa.Schema | None:
+        return self.known if self.changes is None else self.changes.known_of_events(self.known)
+
+
+class Looked(NamedTuple):
+    """What some records are."""
+
+    records: int
+    bytes: int
+    columns: tuple[Columns, ...]
+
+
+class Checked(NamedTuple):
+    """What becomes of some records."""
+
+    schema: pa.Schema
+    """Of the rows."""
+    bad: tuple[BadRecord, ...]
+
+
+def look(decoding: Decoding, number: int, batches: Iterator[pa.RecordBatch]) -> Iterator[Looked]:
+    """What the records of a part are."""
+    yield together([_looked(decoding, batch) for batch in checked(batches)])
+
+
+def together(looked: Sequence[Looked]) -> Looked:
+    """Columns of one kind are told once."""
+    values: dict[tuple[int, pa.Schema], int] = {}
+    for each in looked:
+        for columns in each.columns:
+            kind = (columns.number, columns.schema)
+            values[kind] = values.get(kind, 0) + columns.values
+    found = tuple(Columns(schema, count, number) for (number, schema), count in values.items())
+    return Looked(sum(each.records for each in looked), sum(each.bytes for each in looked), found)
+
+
+def _looked(decoding: Decoding, batch: pa.RecordBatch) -> Looked:
+    values = _values(_with_values(batch))
+    columns = _reading(decoding).columns(values, values_known(decoding.known_of_values))
+    return Looked(batch.num_rows, sum(map(len, values)), tuple(columns))
+
+
+def common_types(decoding: Decoding, looked: Looked) -> pa.Schema | None:
+    """Types of the columns of all values."""
+    return _reading(decoding).common_types(looked.columns, values_known(decoding.known_of_values))
+
+
+def check(decoding: Decoding, number: int, batches: Iterator[pa.RecordBatch]) -> Iterator[Checked]:
+    """What becomes of the records of a part."""
+    decoded = (_decoded(decoding, batch) for batch in checked(batches))
+    yield merged([Checked(rows.schema, tuple(bad)) for rows, bad in decoded])
+
+
+def merged(found: Sequence[Checked]) -> Checked:
+    schema = reduce(wider, dict.fromkeys(each.schema for each in found), pa.schema([]))
+    return Checked(schema, tuple(record for each in found for record in each.bad))
+
+
+def rows_of_records(decoding: Decoding, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows that can be."""
+    for batch in checked(batches):
+        yield from _decoded(decoding, batch)[0].to_batches()
+
+
+def _decoded(decoding: Decoding, batch: pa.RecordBatch) -> tuple[pa.Table, Sequence[BadRecord]]:
+    batch = _with_values(batch)
+
+    @cache
+    def places() -> list[list[Any]]:
+        return [batch.column(name).to_pylist() for name in (TOPIC, PARTITION, OFFSET, TIMESTAMP, KEY)]
+
+    def record(number: int) -> Record:
+        return Record(*(each[number] for each in places()))
+
+    reading, known = _reading(decoding), decoding.known_of_values
+    rows, bad = rows_of_values(_values(batch), record, reading, known, decoding.types)
+    if decoding.changes is None:
+        return rows, bad
+    rows, bad_events = decoding.changes.rows_of(rows, decoding.known)
+    return rows, (*bad, *bad_events)
+
+
+def _with_values(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Without tombstones."""
+    return batch.filter(pc.greater(pc.fill_null(pc.binary_length(batch.column(VALUE)), 0), 0))
+
+
+def _values(batch: pa.RecordBatch) -> list[bytes]:
+    found: list[Any] = batch.column(VALUE).to_pylist()
+    return found
+
+
+def _reading(decoding: Decoding) -> Reading:
+    return _kept_reading(pickle.dumps(decoding.settings))
+
+
+@lru_cache(maxsize=8)
+def _kept_reading(settings: bytes) -> Reading:
+    """One for all tasks of a process: a registry is asked for a schema once."""
+    return Reading(pickle.loads(settings))
