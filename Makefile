@@ -109,7 +109,7 @@ soak: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HDFS_JARS) $(KAFKA_JARS) $(VERSITYG
 	HOODIE_SOAK=1 $(VENV)/bin/python -m pytest tests/test_history.py tests/write/test_bucket_history.py tests/test_consumer_histories.py tests/test_schedules.py \
 		tests/crash tests/corruption/test_whole_tables.py
 	HOODIE_SOAK=1 HOODIE_TABLE_VERSION=9 $(VENV)/bin/python -m pytest tests/test_history.py tests/write/test_bucket_history.py tests/test_schedules.py tests/crash/test_every_step.py
-	HOODIE_SOAK=1 $(JUDGES) $(SERVERS) $(VENV)/bin/python -m pytest $(ON_SERVERS) integration/test_*_with_hudi.py integration/test_version_9_in_turns.py integration/test_random_histories.py integration/test_fuzz_decoders.py integration/test_cluster.py integration/test_word_count.py integration/test_many_writers.py integration/test_kafka.py integration/test_ingest_postgres.py -m integration
+	HOODIE_SOAK=1 $(JUDGES) $(SERVERS) $(VENV)/bin/python -m pytest $(ON_SERVERS) integration/test_*_with_hudi.py integration/test_version_9_in_turns.py integration/test_random_histories.py integration/test_fuzz_decoders.py integration/test_cluster.py integration/test_word_count.py integration/test_many_writers.py integration/test_kafka.py integration/test_kafka_on_spark.py integration/test_ingest_postgres.py -m integration
 	for venv in $(VENV) $(PEER) $(OTHER_SPARKS); do HOODIE_SOAK=1 $$venv/bin/python -m pytest tests/spark -m spark || exit 1; done
 
 docs: $(STAMP) ## the site of the pages, in build/site

@@ -129,6 +129,21 @@ class SparkEngine:
         heaviest = [max(group, key=_size_bytes) for group in groups]
         return self._numbered(heaviest).mapInArrow(work, columns)
 
+    def mapped(
+        self, records: DataFrame, fn: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: pa.Schema
+    ) -> DataFrame:
+        """A DataFrame of what `fn` makes of the batches of each partition, whenever it is evaluated; partitions stay in order."""
+        columns = spark_schema(schema)
+        exact = arrow_schema(columns)
+
+        def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            put_pandas_off()
+            for batch in fn(batches):
+                yield conform(batch, exact, path="new records")
+            spare_next_task()
+
+        return records.mapInArrow(work, columns)
+
     def _numbered(self, tasks: Sequence[object]) -> DataFrame:
         """Rows 0, 1, ..., each in a partition of its own up to a bound: no shuffle, and the same in every attempt."""
         places = hosts.hosts_of(self._spark, self._storage, tasks)

@@ -1,6 +1,6 @@
-"""Ingestion by Spark: files are decoded by executors, rows are a DataFrame, and Spark SQL transforms them.
+"""Ingestion by Spark: executors decode files and records of topics, rows are a DataFrame, and Spark SQL transforms them.
 
-Which files come next, what a checkpoint says and what is set apart is the core's (`hoodie/ingestion`): so either goes on where the
+What comes next, what a checkpoint says and what is set apart is the core's (`hoodie/ingestion`): so either goes on where the
 other ended.
 """
 
@@ -36,6 +36,7 @@ from pyspark_hoodie.dataframe import write_records
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.reach import session_options
 from pyspark_hoodie.schema import given_schema
+from pyspark_hoodie.topics import next_of_topics, topics_of
 from pyspark_hoodie.where import quoted
 
 
@@ -45,10 +46,11 @@ def ingest(
     target: str | PathLike[str],
     **arguments: Any,
 ) -> IngestResult:
-    """Write what is new in a source into a table by Spark: its executors read the files of a folder, and write the rows.
+    """Write what is new in a source into a table by Spark: its executors read the files of a folder or the topics of Kafka, and
+    write the rows.
 
     It goes by the same checkpoints as `hoodie.ingest`, and either goes on where the other ended. The rows of other sources come by
-    way of the driver.
+    way of the driver. For topics the executors need confluent-kafka, too.
 
     Args:
         spark: the session, classic or Connect.
@@ -74,7 +76,7 @@ def ingest(
 
 @dataclass(frozen=True)
 class SparkWork:
-    """`Work` on the executors of a session; `Round.rows` of a folder are a DataFrame."""
+    """`Work` on the executors of a session; `Round.rows` of folders and topics are a DataFrame."""
 
     spark: SparkSession
 
@@ -83,6 +85,9 @@ class SparkWork:
         return HoodieTable(replace(context, engine=SparkEngine(self.spark, context.storage)), table._options)
 
     def next(self, source: Source, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
+        topics = topics_of(source)
+        if topics is not None:
+            return next_of_topics(self.spark, source, topics, after, bounds, known)
         if not isinstance(source, FolderSource):
             return source.next(after, bounds, known)
         taken = source.taken(after, bounds)

@@ -1,0 +1,70 @@
+"""Topics of Kafka by Spark: executors read ranges of offsets, and decode them.
+
+The driver learns where partitions end, which types columns have, and what is set apart (`hoodie/ingestion/kafka_types.py`). The
+records of a round are kept until it ends, so that Kafka is read once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from hoodie.ingestion.change_logs import ChangeLog
+from hoodie.ingestion.kafka import KafkaRound, KafkaSource
+from hoodie.ingestion.kafka_ranges import RAW_SCHEMA, ranges_of, read_range
+from hoodie.ingestion.kafka_types import Decoding, check, common_types, look, merged, rows_of_records, together
+from hoodie.ingestion.source import Bounds, Checkpoint, Round, Source
+from pyspark_hoodie.engine import SparkEngine
+
+FEW_OFFSETS = 20_000
+"""The driver has read so many before jobs of Spark have begun: about half a second."""
+
+
+def topics_of(source: Source) -> KafkaSource | None:
+    """The topics that a source reads, also as a change log."""
+    events = source.events if isinstance(source, ChangeLog) else source
+    return events if isinstance(events, KafkaSource) else None
+
+
+def next_of_topics(
+    spark: SparkSession,
+    source: Source,
+    topics: KafkaSource,
+    after: Checkpoint | None,
+    bounds: Bounds,
+    known: pa.Schema | None,
+) -> Round | None:
+    """As `Source.next`; the rows are a DataFrame, unless they are few."""
+    log = source if isinstance(source, ChangeLog) else None
+    decoding = Decoding(topics.settings, known, None if log is None else log.changes)
+    planned = topics.planned(after, bounds)
+    found = None
+    if planned.offsets > FEW_OFFSETS:
+        found = _by_executors(SparkEngine(spark), topics, planned, decoding)
+    if found is None:  # also where these offsets have no records: the driver goes on to those that have
+        found = topics.read(planned, decoding.known_of_values)
+        found = found if log is None else log.round(found, known)
+    return found
+
+
+def _by_executors(engine: SparkEngine, topics: KafkaSource, planned: KafkaRound, decoding: Decoding) -> Round | None:
+    """None: there is no record."""
+    ends = topics.ends(planned)
+    ranges = ranges_of(planned.begin, ends)
+    records = engine.read(partial(read_range, topics.settings), ranges, RAW_SCHEMA).persist()
+    try:
+        looked = together(engine.stage(records, partial(look, decoding), label="types of new records"))
+        if not looked.records:
+            records.unpersist()
+            return None
+        decoding = replace(decoding, types=common_types(decoding, looked))
+        found = merged(engine.stage(records, partial(check, decoding), label="new records that are no rows"))
+        rows = engine.mapped(records, partial(rows_of_records, decoding), found.schema)
+    except BaseException:
+        records.unpersist()
+        raise
+    done = topics.round(planned, ends, rows, found.bad, records=looked.records, size_bytes=looked.bytes)
+    return replace(done, ended=records.unpersist)
