@@ -14,8 +14,8 @@ from hoodie.repair import check_files, check_rows, check_timeline
 from hoodie.repair.look import Check, Hit, Look
 
 _COPY = "Restore the file from a copy of the table: no other way brings its rows back"
-MISPLACED = "Delete {path}: no writer makes it so"
-_LOST = "Restore the files of that instant in `.hoodie` from a copy of the table: readers leave its rows out"
+MISPLACED = "Delete {path}: no writer creates it"
+_LOST = "Restore the files of that instant in `.hoodie` from a copy of the table: without them readers ignore its rows"
 _COMMIT = "Restore {path} from a copy of the table; `hoodie restore` to the commit before it undoes everything since"
 _ROLLBACK = "`hoodie rollback {table} --yes` undoes it, and so does the next write"
 
@@ -23,56 +23,56 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "misplaced",
         Level.DAMAGE,
-        "a file stands where a folder has to be, or a folder where a file has to be",
+        "a file is in the place of a folder, or a folder in the place of a file",
         MISPLACED,
         check_timeline.misplaced,
     ),
     Check(
         "version",
         Level.DAMAGE,
-        "the timeline is that of another table version than `hoodie.properties` states",
-        "`hoodie repair {table} properties --set {subject} --yes` states the right one",
+        "the timeline has another table version than `hoodie.properties` states",
+        "`hoodie repair {table} properties --set {subject} --yes` corrects it",
         check_timeline.version,
     ),
     Check(
         "no-moment",
         Level.DAMAGE,
-        "the name of an instant is not a time, so nobody can write",
-        "Delete {path}: no writer gives such a name",
+        "an instant's name is not a time, so no writer can commit",
+        "Delete {path}: no writer creates such a name",
         check_timeline.no_moment,
     ),
     Check(
         "old-pending",
         Level.DAMAGE,
-        "a pending write is older than archived commits, whose rows do not count then",
+        "a pending write is older than archived commits, so readers ignore their rows",
         "`hoodie rollback {table} {subject} --yes` undoes it",
         check_timeline.old_pending,
     ),
     Check(
         "newest-commit",
         Level.DAMAGE,
-        "the newest commit is cut or empty, or states the schema of another table",
+        "the newest commit is truncated or empty, or has the schema of another table",
         "`hoodie rollback {table} {subject} --yes` undoes it; write its rows again",
         check_timeline.newest_commit,
     ),
     Check(
         "older-commits",
         Level.DAMAGE,
-        "a commit before the newest is cut or empty, or states the schema of another table",
+        "a commit before the newest is truncated or empty, or has the schema of another table",
         _COMMIT,
         check_timeline.older_commits,
     ),
     Check(
         "emptied-commits",
         Level.DAMAGE,
-        "a commit names no file, and files of its instant are there",
+        "a commit names no file, but files of its instant exist",
         _COMMIT,
         check_timeline.emptied_commits,
     ),
     Check(
         "unreplaced-groups",
         Level.DAMAGE,
-        "a clustering does not replace the file groups that it read, so that their rows count twice",
+        "a clustering does not replace the file groups that it read, so readers see their rows twice",
         _COMMIT,
         check_timeline.unreplaced_groups,
     ),
@@ -86,29 +86,29 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "future",
         Level.DAMAGE,
-        "an instant lies ahead of the clock, so nobody can write",
+        "an instant is in the future, so no writer can commit",
         "`hoodie rollback {table} {subject} --yes` undoes it, unless the clock is wrong",
         check_timeline.future,
     ),
     Check(
         "plans",
         Level.DAMAGE,
-        "the plan of a clean, a rollback, a restore or a compaction does not decode or names files that are gone, or such an instant "
-        "lies ahead of the clock",
+        "the plan of a clean, a rollback, a restore or a compaction does not decode, names missing files, or has an instant time "
+        "in the future",
         "`hoodie repair {table} plans --yes` removes it; services plan again",
         check_timeline.plans,
     ),
     Check(
         "young-plans",
         Level.DAMAGE,
-        "the same, so young that it may just be written",
-        "`hoodie repair {table} plans --older-than 0s --yes` removes it, if nobody writes it",
+        "the same, but so young that a process may still be writing it",
+        "`hoodie repair {table} plans --older-than 0s --yes` removes it; first make sure that no process is writing it",
         check_timeline.young_plans,
     ),
     Check(
         "kept-plans",
         Level.DAMAGE,
-        "a damaged plan after which log files are named",
+        "a plan is damaged, and log files are named after it",
         "Restore {path} from a copy of the table: no other way brings it back",
         check_timeline.kept_plans,
     ),
@@ -122,7 +122,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "misplaced-metadata",
         Level.DAMAGE,
-        "a folder stands where a partition metadata file has to be",
+        "a folder is in the place of a partition metadata file",
         MISPLACED,
         check_files.misplaced_metadata,
     ),
@@ -130,27 +130,27 @@ CHECKS: tuple[Check, ...] = (
         "partition-metadata",
         Level.DAMAGE,
         "the metadata file of a partition is missing or damaged",
-        "`hoodie repair {table} partition-metadata --yes` writes it anew",
+        "`hoodie repair {table} partition-metadata --yes` rewrites it",
         check_files.partition_metadata,
     ),
     Check(
         "lost-commits",
         Level.DAMAGE,
-        "a commit builds on files of an instant that is on no timeline, so their rows do not count",
+        "a commit builds on files of an instant that is on no timeline, so readers ignore their rows",
         _LOST,
         check_files.lost_commits,
     ),
     Check(
         "replaced-groups",
         Level.DAMAGE,
-        "commits wrote into a file group after a replacecommit had replaced it, so their rows do not count",
+        "commits wrote to a file group after a replacecommit had replaced it, so readers ignore their rows",
         "Restore {path} from a copy of the table, or write those rows again",
         check_files.replaced_groups,
     ),
     Check(
         "files",
         Level.DAMAGE,
-        "a base or log file is missing, cut, or not the one that its commit names",
+        "a base file or log file is missing, truncated, or not the one that its commit names",
         _COPY,
         check_files.data_files,
     ),
@@ -164,16 +164,16 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "savepoints",
         Level.DAMAGE,
-        "a savepoint does not say which files it holds, or lies ahead of the clock",
+        "a savepoint does not say which files it holds, or is in the future",
         "`hoodie savepoint {table} {subject} --drop` drops it",
         check_timeline.savepoints,
     ),
-    Check("saved-files", Level.DAMAGE, "a file that a savepoint holds is gone", _COPY, check_timeline.saved_files),
+    Check("saved-files", Level.DAMAGE, "a file of a savepoint is missing", _COPY, check_timeline.saved_files),
     Check(
         "consumers",
         Level.DAMAGE,
-        "the place of a named consumer does not decode",
-        "`hoodie consumers {table} --drop {subject}` drops the consumer; start it again from its last known place",
+        "the position of a named consumer does not decode",
+        "`hoodie consumers {table} --drop {subject}` drops the consumer; start it again from its last known position",
         check_timeline.consumers,
     ),
     Check(
@@ -187,7 +187,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "archived-files",
         Level.DAMAGE,
-        "a file is missing whose commit was archived",
+        "a file of an archived commit is missing",
         _COPY,
         check_rows.archived_files,
         deep=True,
@@ -195,7 +195,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "base-files",
         Level.DAMAGE,
-        "the rows of a base file do not fit its footer, bloom filter, folder or commit",
+        "the rows of a base file do not match its footer, bloom filter, folder or commit",
         _COPY,
         check_rows.base_files,
         deep=True,
@@ -203,7 +203,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "rows",
         Level.DAMAGE,
-        "a log file or a base file does not decode, or is that of another folder or file group",
+        "a log file or a base file does not decode, or belongs to another folder or file group",
         _COPY,
         check_rows.rows,
         deep=True,
@@ -219,8 +219,8 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "keys",
         Level.DAMAGE,
-        "a record key stands more than once in a partition",
-        "An insert without look-up does that; to keep one row of each key, read the partition, drop the others, and write it with "
+        "a record key is more than once in a partition",
+        "Inserts without look-ups can cause this: read the partition, keep one row of each key, and write the rows with "
         "insert_overwrite",
         check_rows.duplicate_keys,
         deep=True,
@@ -229,8 +229,8 @@ CHECKS: tuple[Check, ...] = (
         "metadata-damage",
         Level.DAMAGE,
         "the metadata table is behind, damaged or wrong, and Apache Hudi's readers list files by it",
-        "`hoodie repair {table} metadata-table --yes` drops it, and `hoodie index build {table} NAME` builds it and each of its "
-        "indexes anew",
+        "`hoodie repair {table} metadata-table --yes` drops it, and `hoodie index build {table} NAME` rebuilds it and each of its "
+        "indexes",
         check_files.metadata_damage,
     ),
     Check(
@@ -257,15 +257,15 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "stray-files",
         Level.NEGLECT,
-        "no instant explains a data file",
+        "a data file belongs to no instant",
         "`hoodie repair {table} stray-files --yes` moves it away",
         check_files.stray_files,
     ),
     Check(
         "row-copies",
         Level.NEGLECT,
-        "a row copy is damaged, and readers take the logs",
-        "Delete {path}: the logs have the same rows",
+        "a row copy is damaged, so readers read the log files",
+        "Delete {path}: the log files have the same rows",
         check_rows.row_copies,
         deep=True,
     ),
@@ -279,52 +279,61 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "held-timeline",
         Level.NEGLECT,
-        "a savepoint, a consumer or pending work keeps the timeline from being archived",
+        "a savepoint, a consumer or pending work prevents archiving",
         "",
         check_files.held_timeline,
     ),
     Check(
-        "cleaning", Level.NEGLECT, "no clean has run", "`hoodie clean {table}` deletes them", check_files.never_cleaned
+        "cleaning",
+        Level.NEGLECT,
+        "no clean has run",
+        "`hoodie clean {table}` deletes old versions of files",
+        check_files.never_cleaned,
     ),
     Check(
         "compaction",
         Level.NEGLECT,
         "log files are never compacted",
-        "`hoodie compaction run {table}` merges them; hoodie.compact.inline=true lets writers do it",
+        "`hoodie compaction run {table}` merges them; with hoodie.compact.inline=true writers do it",
         check_files.crowded_slices,
     ),
-    Check("at-work", Level.NOTE, "a writer is at work", "", check_timeline.at_work),
-    Check("waiting", Level.NOTE, "a plan waits to be run", "", check_timeline.waiting),
+    Check("at-work", Level.NOTE, "a write is in progress", "", check_timeline.at_work),
+    Check("waiting", Level.NOTE, "a plan is pending", "", check_timeline.waiting),
     Check(
         "young-strays",
         Level.NOTE,
-        "no instant explains a data file, which is so young that a writer may be at it",
-        "`hoodie repair {table} stray-files --older-than 0s --yes` moves it away, if nobody writes it",
+        "a data file belongs to no instant, but is so young that a process may still be writing it",
+        "`hoodie repair {table} stray-files --older-than 0s --yes` moves it away; first make sure that no process is writing it",
         check_files.young_strays,
     ),
     Check(
-        "kept-strays", Level.NOTE, "a data file may be a stray, and somebody may need it", "", check_files.kept_strays
+        "kept-strays",
+        Level.NOTE,
+        "a data file may be a stray, but a reader or writer may need it",
+        "",
+        check_files.kept_strays,
     ),
     Check(
         "odd-names",
         Level.NOTE,
         "a file in the timeline's folder is not a timeline file",
-        "Delete it when nobody wants it",
+        "Delete it if nobody needs it",
         check_timeline.odd_names,
     ),
     Check(
         "unstated",
         Level.NOTE,
-        "`hoodie.properties` does not state the partition columns, as old writers left them out; hoodie does not write the table",
-        "`hoodie repair {table} properties --set {subject} --yes` states them",
+        "`hoodie.properties` does not name the partition columns, because old writers omitted them; hoodie does not write to "
+        "the table",
+        "`hoodie repair {table} properties --set {subject} --yes` adds them",
         check_timeline.unstated,
     ),
-    Check("read-only", Level.NOTE, "hoodie reads the table and does not write it", "", check_files.read_only),
+    Check("read-only", Level.NOTE, "hoodie can read the table, but not write to it", "", check_files.read_only),
     Check(
         "metadata-table",
         Level.NOTE,
-        "the next write drops partitions of the metadata table that it cannot keep up, or one that no property names",
-        "Drop the index, so that Apache Hudi's writers do not build it anew",
+        "the next write drops partitions of the metadata table that it cannot maintain, or that no property names",
+        "Drop the index, so that Apache Hudi's writers do not rebuild it",
         check_files.metadata_table,
     ),
     Check(
@@ -338,7 +347,7 @@ CHECKS: tuple[Check, ...] = (
         "set-aside",
         Level.NOTE,
         "a repair moved files away",
-        "Delete the folder when nobody wants them back",
+        "Delete the folder if nobody needs them",
         check_files.set_aside,
     ),
 )

@@ -166,7 +166,7 @@ def test_nothing_is_changed_by_looking(made):
 
 def described_checks():
     """The list of checks as the page has it."""
-    lines = ["| check | level | finds | what mends it |", "|---|---|---|---|"]
+    lines = ["| check | level | finds | repair |", "|---|---|---|---|"]
     for each in CHECKS:
         action = each.action.format(table="PATH", path="the file", subject="…").replace("|", "\\|") or "-"
         level = f"{each.level.value}{', reads rows' if each.deep else ''}"
