@@ -56,7 +56,9 @@ class Changes:
     def __init__(self, context: TableContext, options: WriteOptions, stored: StoredKeys, *, moves: bool) -> None:
         snapshot = context.snapshot()
         if snapshot.schema is None:
-            raise OptionError(f"table {context.config.name!r} has no columns yet: nothing in it can be changed")
+            raise OptionError(
+                f"table {context.config.name!r} has no columns yet, so there is nothing to change: write rows to it first"
+            )
         self._table = context.config.name
         self._generated = context.config.generates_keys
         self._by_key_alone = is_global(context.config, options)

@@ -95,7 +95,7 @@ def split(text: str) -> Statement:
     """
     found = statements(text)
     if len(found) != 1:
-        raise OptionError(f"sql takes one statement at a time, and this text has {len(found)}")
+        raise OptionError(f"sql takes one statement at a time, and this text has {len(found)}: call it once for each")
     return _Reader(found[0]).statement()
 
 

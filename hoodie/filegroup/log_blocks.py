@@ -15,6 +15,7 @@ import hoodie.filegroup
 from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.missing_file import missing_file_error
 from hoodie.format.log_block import HEAD_BYTES, MAGIC, LogBlock, decode_block, scan_blocks, whole_size
+from hoodie.model.commands import restored
 from hoodie.model.enums import BlockKind, HeaderKey
 from hoodie.model.files import LogFile
 from hoodie.model.instant import VisibleInstants, is_instant_time
@@ -211,7 +212,7 @@ def loaded_block(storage: Storage, block: LogBlock, path: str) -> LogBlock:
     except FileNotFoundError as exc:
         raise missing_file_error(storage, path) from exc
     except CorruptFileError as exc:
-        raise CorruptFileError(f"{path} of table {storage.uri}: {exc}") from exc
+        raise CorruptFileError(restored(f"{path} of table {storage.uri}: {exc}")) from exc
 
 
 def _blocks_of(

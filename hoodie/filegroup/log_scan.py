@@ -32,6 +32,7 @@ from hoodie.format.log_content import (
 )
 from hoodie.format.log_search import avro_records_with, parquet_records_with
 from hoodie.model.columns import ColumnHistory
+from hoodie.model.commands import restored
 from hoodie.model.enums import BlockKind, HeaderKey
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.instant import InstantTime, VisibleInstants
@@ -372,7 +373,9 @@ def _schema_of(block: LogBlock, path: str) -> Any:
     """The text of the block's schema; a Parquet block has it in its footer, too."""
     schema = block.header.get(HeaderKey.SCHEMA)
     if schema is None and block.kind is not BlockKind.PARQUET_DATA:
-        raise CorruptFileError(f"{path}: the data block at byte {block.offset} has no schema in its header")
+        raise CorruptFileError(
+            f"{path}: the data block at byte {block.offset} has no schema in its header; restore the file from a copy"
+        )
     return schema
 
 
@@ -420,6 +423,6 @@ def _named(path: str, decode: Callable[[], T]) -> T:
     try:
         return decode()
     except CorruptFileError as exc:
-        raise CorruptFileError(f"{path}: {exc}") from exc
+        raise CorruptFileError(restored(f"{path}: {exc}")) from exc
     except UnsupportedTableError as exc:
         raise UnsupportedTableError(f"{path}: {exc}") from exc

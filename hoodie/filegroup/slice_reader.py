@@ -371,7 +371,7 @@ class open_base_file:
         except (pa.ArrowInvalid, OSError) as exc:
             if is_of_storage(exc):
                 raise
-            raise CorruptFileError(f"{self._where} cannot be opened: {exc}") from exc
+            raise CorruptFileError(f"{self._where} cannot be opened: {exc}; restore the file from a copy") from exc
 
     def data(self) -> memoryview | None:
         """All of the file, if it is in memory or mapped."""

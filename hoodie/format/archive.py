@@ -25,6 +25,7 @@ from hoodie.format.log_block import LogBlock, encode_block, scan_blocks
 from hoodie.format.log_content import record_bounds
 from hoodie.format.parquet_file import open_parquet, read_batches
 from hoodie.format.plan_avro import decode_entry
+from hoodie.model.commands import restored
 from hoodie.model.enums import Action, BlockKind, HeaderKey, State
 from hoodie.model.instant import Instant, InstantTime, is_instant_time
 from hoodie.model.payloads import CommitMetadata
@@ -120,12 +121,14 @@ def _blocks(data: bytes, *, path: str) -> Iterator[tuple[LogBlock, list[bytes]]]
                 f"{path} is damaged at byte {block.offset} ({block.reason}); restore the file from a copy"
             )
         if block.kind is not BlockKind.AVRO_DATA:
-            raise CorruptFileError(f"{path} holds a {block.kind.name} block, which no archived timeline has")
+            raise CorruptFileError(
+                f"{path} holds a {block.kind.name} block, which no archived timeline has; restore the file from a copy"
+            )
         content = bytes(block.content)
         try:
             records = [content[start:end] for start, end in zip(*record_bounds(content), strict=True)]
         except CorruptFileError as exc:
-            raise CorruptFileError(f"{path}: {exc}") from exc
+            raise CorruptFileError(restored(f"{path}: {exc}")) from exc
         yield block, records
 
 
@@ -137,7 +140,7 @@ def _decoded(
         for record in records:
             yield record, decode_entry(ENTRY, schema, record, fields)
     except CorruptFileError as exc:
-        raise CorruptFileError(f"{path}: {exc}") from exc
+        raise CorruptFileError(restored(f"{path}: {exc}")) from exc
 
 
 def decode_manifest(data: bytes, *, path: str) -> tuple[str, ...]:
@@ -149,15 +152,17 @@ def decode_manifest(data: bytes, *, path: str) -> tuple[str, ...]:
     try:
         parsed: Any = json.loads(data)
     except (ValueError, RecursionError) as exc:
-        raise CorruptFileError(f"{path}: no readable manifest of an archived timeline ({exc})") from exc
+        raise CorruptFileError(restored(f"{path}: no readable manifest of an archived timeline ({exc})")) from exc
     entries = parsed.get("files") if isinstance(parsed, dict) else None
     if not isinstance(entries, list):
-        raise CorruptFileError(f"{path}: no readable manifest of an archived timeline: it has no list of files")
+        raise CorruptFileError(
+            restored(f"{path}: no readable manifest of an archived timeline: it has no list of files")
+        )
     found = []
     for each in entries:
         name = each.get("fileName") if isinstance(each, dict) else None
         if not isinstance(name, str) or not _LSM_FILE.fullmatch(name):
-            raise CorruptFileError(f"{path}: {str(name)[:200]!r} is not a file of an archived timeline")
+            raise CorruptFileError(restored(f"{path}: {str(name)[:200]!r} is not a file of an archived timeline"))
         found.append(name)
     return tuple(found)
 
@@ -210,7 +215,8 @@ def lsm_columns(data: bytes, columns: Sequence[str], *, path: str) -> pa.Table:
     with open_parquet(pa.BufferReader(data), path=path) as file:
         lacking = [name for name in columns if name not in file.schema_arrow.names]
         if lacking:
-            raise CorruptFileError(f"{path} is not a file of an archived timeline: it has no column {lacking[0]}")
+            what = f"{path} is not a file of an archived timeline: it has no column {lacking[0]}"
+            raise CorruptFileError(restored(what))
         batches = list(read_batches(file, columns, batch_rows=_BATCH_ROWS, path=path))
         schema = pa.schema([file.schema_arrow.field(name) for name in columns])
     return pa.Table.from_batches([batch.select(list(columns)) for batch in batches], schema)
@@ -218,10 +224,14 @@ def lsm_columns(data: bytes, columns: Sequence[str], *, path: str) -> pa.Table:
 
 def _instant(time: object, action: object, completion: object, *, path: str) -> Instant:
     if not isinstance(time, str) or not is_instant_time(time):
-        raise CorruptFileError(f"{path}: an entry of the archived timeline has the instant {str(time)[:40]!r}")
+        raise CorruptFileError(
+            restored(f"{path}: an entry of the archived timeline has the instant {str(time)[:40]!r}")
+        )
     if not isinstance(action, str) or action not in set(Action):
-        raise CorruptFileError(f"{path}: instant {time} has the action {str(action)[:40]!r}, which no timeline has")
+        raise CorruptFileError(
+            restored(f"{path}: instant {time} has the action {str(action)[:40]!r}, which no timeline has")
+        )
     if completion is not None and (not isinstance(completion, str) or not is_instant_time(completion)):
-        raise CorruptFileError(f"{path}: instant {time} has the completion time {str(completion)[:40]!r}")
+        raise CorruptFileError(restored(f"{path}: instant {time} has the completion time {str(completion)[:40]!r}"))
     completed = None if completion is None else InstantTime(completion)
     return Instant(InstantTime(time), Action(action), State.COMPLETED, completed)

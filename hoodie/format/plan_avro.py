@@ -30,6 +30,7 @@ from hoodie.format.avro_record import read_record, write_record
 from hoodie.format.avro_schema import CONTAINER_MAGIC
 from hoodie.format.avro_wire import varint
 from hoodie.format.plan_check import check_operation, check_rollback
+from hoodie.model.commands import doctor_of
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.instant import InstantTime
 from hoodie.model.names import name_of
@@ -94,7 +95,8 @@ def decode_plan(record_name: str, data: bytes, *, path: str, exact: bool = True)
     try:
         return _decode(record_name, data, exact=exact)
     except CorruptFileError as exc:
-        raise CorruptFileError(f"{path}: no readable {record_name} ({len(data)} bytes): {exc}") from exc
+        advice = f"; {doctor_of(path)}" if "/.hoodie/" in path else ""
+        raise CorruptFileError(f"{path}: no readable {record_name} ({len(data)} bytes): {exc}{advice}") from exc
     except UnsupportedTableError as exc:
         raise UnsupportedTableError(f"{path}: {exc}") from exc
 

@@ -106,7 +106,7 @@ def _unescape(text: str, path: str) -> str:
         if escaped[:1] != "u":
             return _CONTROLS.get(escaped, escaped)
         if len(escaped) != 5:
-            raise CorruptFileError(f"{path}: {text!r} has a \\u without four hexadecimal digits")
+            raise CorruptFileError(f"{path}: {text!r} has a \\u without four hexadecimal digits: correct the line")
         return chr(int(escaped[1:], 16))
 
     # Java strings are UTF-16: a supplementary character is written as two escapes.
@@ -114,7 +114,7 @@ def _unescape(text: str, path: str) -> str:
     try:
         return units.decode("utf-16-le")
     except UnicodeDecodeError as exc:
-        raise CorruptFileError(f"{path}: {text!r} has half a character (a lone surrogate)") from exc
+        raise CorruptFileError(f"{path}: {text!r} has half a character (a lone surrogate): correct the line") from exc
 
 
 def _escape(text: str, *, plain: bool = False) -> str:

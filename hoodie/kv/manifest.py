@@ -104,7 +104,7 @@ def read_newest(storage: Storage) -> Manifest:
             continue  # a writer has gone on, and removed it
         return Manifest.decode(found[-1], content, path=f"{storage.uri.rstrip('/')}/{path}")
     raise CorruptFileError(
-        f"the metadata of {storage.uri} could not be read: each file that was listed in meta/ is gone"
+        f"the metadata of {storage.uri} could not be read: each file that was listed in meta/ is gone; restore the folder from a copy"
     )
 
 

@@ -328,7 +328,9 @@ def open_at(
     )
     if layout is None:
         if not create:
-            raise TableNotFoundError(f"there is no key-value store at {storage.uri}")
+            raise TableNotFoundError(
+                f"there is no key-value store at {storage.uri}: check the path, or create it by hoodie.kv.open_store(path)"
+            )
         layout = _created(
             storage,
             StoreLayout(

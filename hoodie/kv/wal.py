@@ -132,7 +132,7 @@ class Replay:
         for expected in range(start, 1 + max(self.last, *self._stated, start - 1)):
             if expected not in there:
                 raise CorruptFileError(
-                    f"{_full(storage, expected)} is missing: the log of the bucket had later windows, and windows of it are lost"
+                    f"{_full(storage, expected)} is missing, so windows of the bucket are lost: restore the file from a copy"
                 )
 
     def __iter__(self) -> Iterator[Window]:
@@ -167,7 +167,7 @@ class _Segment:
         if len(self._content) >= HEADER.size:
             if bytes(self._content[: len(MAGIC)]) != MAGIC:
                 raise CorruptFileError(
-                    f"{_full(storage, number)} does not begin as a segment of a write-ahead log does"
+                    f"{_full(storage, number)} does not begin as a segment of a write-ahead log: restore the file from a copy"
                 )
             self.epoch = epoch_of(self._content)
 

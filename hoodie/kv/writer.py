@@ -427,7 +427,7 @@ class BucketWriter:
                 f"this writer of {self._what} has failed, open a new one: {self._failure}"
             ) from self._failure
         if self._is_closed:
-            raise HoodieError(f"this writer of {self._what} is closed")
+            raise HoodieError(f"this writer of {self._what} is closed: open a new one")
         if self._flushing is not None and self._flushing.done():
             self._wait()
 

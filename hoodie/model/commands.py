@@ -11,5 +11,10 @@ def hoodie_command(*words: str) -> str:
 
 
 def doctor_of(path: str) -> str:
-    """What to ask where a file of a table is damaged; `path`: the file's, with that of the table."""
-    return f"{hoodie_command('doctor', path.partition('/.hoodie/')[0])} says what mends the table"
+    """Advice for a damaged file of a table; `path`: the file's, with that of the table."""
+    return f"{hoodie_command('doctor', path.partition('/.hoodie/')[0])} says how to repair the table"
+
+
+def restored(text: str) -> str:
+    """What is wrong with a file, with the advice to restore it, if it has no advice yet."""
+    return text if "restore" in text.lower() else f"{text}; restore the file from a copy"

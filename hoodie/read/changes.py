@@ -74,7 +74,9 @@ def plan_changes(snapshot: Snapshot, begin: InstantTime | None, end: InstantTime
     if end is not None:
         refuse_unfinished(snapshot, end, limit=limit, table=table)
         if begin is not None and begin > end:
-            raise OptionError(f"the range of the change feed is empty: it begins at {begin} and ends at {end}")
+            raise OptionError(
+                f"the range of the change feed is empty: it begins at {begin} and ends at {end}; swap them"
+            )
     until = end or limit
     if until is None:
         return []

@@ -13,6 +13,7 @@ from hoodie.engine.local import TASK_BYTES
 from hoodie.errors import HoodieError
 from hoodie.format.log_block import LogBlock, scan_blocks
 from hoodie.format.plan_avro import encode_compaction_plan
+from hoodie.model.commands import doctor_of
 from hoodie.model.enums import Action, BlockKind, HeaderKey, State
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Instant
@@ -171,7 +172,7 @@ def planned_slice(snapshot: Snapshot, operation: CompactionOperation, table: str
         return FileSlice(group, operation.base_instant, base, tuple(logs[name] for name in operation.log_files))
     raise HoodieError(
         f"the compaction plan of table {table} names files of group {operation.file_id} in partition "
-        f"{operation.partition_path!r} that are not there; files were changed without the timeline"
+        f"{operation.partition_path!r} that are not there, because files were changed without the timeline: {doctor_of(table)}"
     )
 
 

@@ -154,7 +154,9 @@ class SetNullable:
             if column.optional == self.nullable:
                 return column
             if not self.nullable:
-                raise SchemaError(f"column {self.path!r} may hold nulls, and there is no way back")
+                raise SchemaError(
+                    f"column {self.path!r} may hold nulls, and cannot be made not null again: add another column instead"
+                )
             _require_loose(self.path, fixed, "made nullable")
             return replace(column, optional=True)
 

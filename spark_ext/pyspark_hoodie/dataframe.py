@@ -250,7 +250,7 @@ def last_result(path: str, options: Mapping[str, str] | None = None) -> CommitRe
         return mine.result
     writes = [result for result in table.history() if result.operation is not WriteOperation.COMPACT]
     if not writes:
-        raise OptionError(f"nothing has been written to table {table.uri} yet")
+        raise OptionError(f"nothing has been written to table {table.uri} yet: write rows first")
     return writes[-1]
 
 

@@ -344,7 +344,7 @@ def _alter(spark: Any, facts: Mapping[str, Any], changes: Iterable[Any]) -> None
     )
     if fixed:
         raise OptionError(
-            f"property {fixed[0]!r} of table {facts['name']} was decided when the table was made, and stays"
+            f"property {fixed[0]!r} of table {facts['name']} cannot change after the table was created: create another table"
         )
     alter.commit()
     if properties != facts["properties"]:
