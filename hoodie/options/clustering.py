@@ -33,7 +33,7 @@ _OTHER_PLANS = [
 _FILTER = key("hoodie.clustering.plan.partition.filter.mode", one_of(PartitionFilter, known=("DAY_ROLLING",)), "NONE")
 """Which partitions are clustered: all, the last ones by their names, or those between two names."""
 _PLAN = key("hoodie.clustering.plan.strategy.class", choice(_PLANS, known=_OTHER_PLANS), None)
-"""How files are chosen: small ones of a partition together, up to a size. RecentDays and SelectedPartitions are older
+"""How files are chosen: small files of a partition together, up to a size. RecentDays and SelectedPartitions are older
 names of the filter modes of partitions."""
 
 

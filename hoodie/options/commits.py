@@ -72,25 +72,25 @@ def _chosen(kinds: Sequence[str] | None, *queries: tuple[Query, ...] | None) -> 
 
 
 _VALIDATORS = key(_PREFIX, _classes(), None)
-"""Checks that a commit has to pass, by Apache Hudi's classes; else it is not made, and the write fails. They see the base files of
-the partitions that the write changes, as Apache Hudi's do, and need the extra `sql`."""
+"""Checks of a commit, by Apache Hudi's classes. If a check fails, the write fails without a commit. Checks see the base
+files of the partitions that the write changes, as Apache Hudi's do, and need the extra `sql`."""
 _EQUALITY = key(
     f"{_PREFIX}.equality.sql.queries",
     _queries("equality"),
     None,
-    "Queries that have to give the same before the commit and after it.",
+    "Queries that must give the same result before and after the commit.",
 )
 _INEQUALITY = key(
     f"{_PREFIX}.inequality.sql.queries",
     _queries("inequality"),
     None,
-    "Queries that have to give something else after it.",
+    "Queries that must give another result after the commit.",
 )
 _SINGLE = key(
     f"{_PREFIX}.single.value.sql.queries",
     _queries("single.value"),
     None,
-    "Queries that have to give one value after it.",
+    "Queries that must give a certain value after the commit.",
 )
 
 
@@ -99,7 +99,7 @@ class ValidatorOptions:
     queries: tuple[Query, ...] = combined(_chosen, _VALIDATORS, _EQUALITY, _INEQUALITY, _SINGLE)
     """What is checked before each commit of a write."""
     policy: str = option(f"{_PREFIX}.failure.policy", one_of(("FAIL", "WARN_LOG")), "FAIL")
-    """What becomes of a commit that does not pass: the write fails, or a warning is logged."""
+    """If a check fails: fail the write, or log a warning."""
 
 
 _CALLBACK, _METRICS, _GATEWAY = "hoodie.write.commit.callback.", "hoodie.metrics.", "hoodie.metrics.pushgateway."
@@ -108,7 +108,8 @@ _SERVERS, _TOPIC = f"{_CALLBACK}kafka.bootstrap.servers", f"{_CALLBACK}kafka.top
 _PUSHGATEWAY = "PROMETHEUS_PUSHGATEWAY"
 
 CALLBACK_ON = key(f"{_CALLBACK}on", boolean(), False)
-"""Call an address back after each commit, or tell a topic of Kafka. A failure is a warning, and the commit stands."""
+"""After each commit, send its data to an HTTP address or a Kafka topic. A failure is a warning, and the commit
+stands."""
 CALLBACK_CLASS = key(f"{_CALLBACK}class", text("a class"), f"org.apache.hudi.callback.impl.{_HTTP}")
 """How: by HTTP, or `HoodieWriteCommitKafkaCallback`. Any other class is a warning at each write: nobody is called."""
 METRICS_ON = key(f"{_METRICS}on", boolean(), False)
@@ -150,7 +151,7 @@ class CallbackOptions:
             f"{_CALLBACK}http.url",
             text("an address"),
             None,
-            "Address that gets a POST with what was committed, as JSON by the names of Apache Hudi.",
+            "Address that gets a POST with the data of the commit, as JSON with Apache Hudi's names.",
         ),
         repr=False,
     )
@@ -177,7 +178,7 @@ class CallbackOptions:
     """Seconds to wait for its answer."""
 
     kafka_servers: str | None = option(_SERVERS, text("host:port,…"), None)
-    """Brokers of the topic that is told what was committed; the record has the JSON, and the table's name as its key."""
+    """Brokers of the topic that gets the data of the commit; a record has the JSON, and the table's name as its key."""
     kafka_topic: str | None = option(_TOPIC, text("a topic"), None)
     """That topic."""
     kafka_partition: int | None = option(f"{_CALLBACK}kafka.partition", optional(whole(0)), None)

@@ -27,18 +27,20 @@ EXPIRY_MARGIN_S = 5.0
 @dataclass(frozen=True)
 class ConcurrencyOptions:
     mode: ConcurrencyMode = option("hoodie.write.concurrency.mode", one_of(ConcurrencyMode), "SINGLE_WRITER")
-    """How writers live with each other. `SINGLE_WRITER` and `OPTIMISTIC_CONCURRENCY_CONTROL` mean the same: writers always expect
-    others, and conflicts are found for each file group. `NON_BLOCKING_CONCURRENCY_CONTROL`, on merge-on-read tables of versions 8 and
-    9 with simple buckets: writers append to logs of one file group at once, and neither wait for each other nor conflict. It leaves
-    dead writes to table services, as `hoodie.clean.failed.writes.policy=LAZY`."""
+    """How concurrent writers work together. `SINGLE_WRITER` and `OPTIMISTIC_CONCURRENCY_CONTROL` mean the same: writers
+    always expect others, and detect conflicts per file group. `NON_BLOCKING_CONCURRENCY_CONTROL`, on merge-on-read
+    tables of versions 8 and 9 with simple buckets: writers append to logs of one file group at once, and neither wait
+    for each other nor conflict. It leaves dead writes to table services, as
+    `hoodie.clean.failed.writes.policy=LAZY`."""
     durability: Durability = option("hoodie.python.durability", one_of(Durability), "power_cut")
-    """Durability of a commit on a local disk. `power_cut`: it waits until all its files are on the disk. `process`: it waits for
-    its timeline files only, so a power cut can take or cut data files that were written in the minute before; reads name them."""
+    """Durability of a commit on a local disk. `power_cut`: it waits until all its files are on the disk. `process`: it
+    waits for its timeline files only, so a power cut can remove or truncate data files of the last minute; reads name
+    them."""
     heartbeat_interval_s: float = option("hoodie.client.heartbeat.interval_in_ms", milliseconds(1), 60_000)
     """Milliseconds after which a writer touches its heartbeat file again."""
     heartbeat_misses: int = option("hoodie.client.heartbeat.tolerable.misses", whole(1), 2)
     """Intervals without a heartbeat, plus 5 seconds, after which a writer on another machine, or of another program,
-    counts as dead. A writer of ours that was paused for so many intervals refuses to commit."""
+    counts as dead. A writer of hoodie that was paused for so many intervals refuses to commit."""
     takes_turns: bool = option("hoodie.write.concurrency.early.conflict.detection.enable", boolean(), True)
     """A writer lets earlier pending writes of the same file groups go first, for as long as it would wait for the lock. Apache
     Hudi fails the later write."""

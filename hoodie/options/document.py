@@ -35,29 +35,30 @@ _INTRODUCTION = """\
 
 <!-- Made by `python -m hoodie.options.document`; do not edit. -->
 
-Keys and values are those of Apache Hudi; `hoodie.python.*` are our own. Keys are matched without regard to case.
+hoodie takes Apache Hudi's options with their values, and has options of its own, which begin with `hoodie.python.`.
+Names of options are not case-sensitive.
 
-- An unknown key is an error that suggests the nearest one.
-- A key of Delta Lake, Apache Iceberg or Spark's file formats works where ours means the same. Otherwise it is an error that
-  names ours ("Options of other systems").
-- A key of Apache Hudi for something that this release does not do is an error if a query would give other rows without it.
-  Otherwise it is a warning at each write ("Not done").
-- Any other key of Apache Hudi has no effect. A warning names it and says why that is right ("Without effect"). So it is
-  with keys of older versions, and of Hudi's modules for AWS, GCP, catalogs and the Streamer
+- An unknown option raises an error that suggests the nearest name.
+- An option of Delta Lake, Apache Iceberg or Spark's file formats works if hoodie has the same option. Otherwise it raises an
+  error that names hoodie's option ("Options of other systems").
+- An option of Apache Hudi for something that hoodie does not do raises an error if queries would give other rows without
+  it. Otherwise it causes a warning at each write ("Not done").
+- Any other option of Apache Hudi has no effect. A warning names it and gives the reason ("Without effect"). This includes
+  options of older versions, and of Hudi's modules for AWS, GCP, catalogs and the Streamer
   (`hoodie/options/hudi_keys.tsv`).
-- [HUDI_OPTIONS.md](HUDI_OPTIONS.md) says of every option of Apache Hudi what becomes of it here.
+- [HUDI_OPTIONS.md](HUDI_OPTIONS.md) says for every option of Apache Hudi whether it works.
 - One error names everything that is wrong with the options of a call.
-- A table remembers its options: later writes need none of them. An option that contradicts the table is an error.
-- Defaults for all jobs stand in `hoodie-defaults.conf` in the folder that the environment variable `HOODIE_CONF_DIR`
-  names. Options of a job override them. Options of a table count only when it is created.
-- Work that takes long shows a bar in a terminal or a notebook, and a line in the log elsewhere. The environment variable
+- A table remembers its options: later writes need none of them. An option that contradicts the table raises an error.
+- Put defaults for all jobs into `hoodie-defaults.conf`, in the folder that the environment variable `HOODIE_CONF_DIR`
+  names. Options of a job override them. Options of a table apply only when it is created.
+- Long operations show a progress bar in a terminal or a notebook, and a line in the log elsewhere. The environment variable
   `HOODIE_PROGRESS` chooses: `auto`, `bar`, `log` or `off`.
 """
 
 _DEFAULTS_INTRODUCTION = """\
 # Options for all jobs; set the environment variable HOODIE_CONF_DIR to the folder of this file.
-# Lines are `key=value` or `key value`. All options stand here with their defaults: remove the `#` to change one.
-# Table options count when a table is created. Made by `python -m hoodie.options.document`; docs/OPTIONS.md says more.
+# Lines are `key=value` or `key value`. This file has all options with their defaults: remove the `#` to change one.
+# Table options apply when a table is created. Made by `python -m hoodie.options.document`; see docs/OPTIONS.md.
 """
 
 
@@ -78,30 +79,35 @@ def _not_done() -> list[str]:
     lines = [
         "## Not done",
         "",
-        "| option of Apache Hudi | given that it asks | what happens instead |",
+        "| option of Apache Hudi | if it is set | what happens instead |",
         "|---|---|---|",
     ]
     for each in NOT_DONE:
         names = "<br>".join(f"`{name}`" for name in each.names)
         outcome = "error" if each.refused else "warning at each write"
         lines.append(f"| {names} | {outcome} | {each.what} |")
-    asks = "An option counts as asked for unless its value is `false`, `none` or empty."
-    sizes = "A number (commits to retain) counts as soon as it is set, unless the switch above it is `false`."
+    asks = "An option is set unless its value is `false`, `none` or empty."
+    sizes = "A number (commits to retain) is set as soon as it is given, unless the switch above it is `false`."
     return [*lines, "", asks, sizes, ""]
 
 
 def _without_effect() -> list[str]:
     """The options of Apache Hudi that change nothing, by the reason."""
-    lines = ["## Without effect", "", "| why | options of Apache Hudi, and beginnings of their names |", "|---|---|"]
+    lines = ["## Without effect", "", "| reason | options of Apache Hudi, by name or prefix |", "|---|---|"]
     for why, starts in REASONS.items():
         lines.append(f"| {why} | {', '.join(f'`{name}*`' if name[-1] in '._' else f'`{name}`' for name in starts)} |")
-    return [*lines, "", "Where several fit, the longest counts.", ""]
+    return [*lines, "", "If several prefixes match, the longest applies.", ""]
 
 
 def _other_systems() -> list[str]:
     """The options of other systems that are errors."""
     honoured = ", ".join(f"`{name}`" for name in _HONOURED)
-    lines = ["## Options of other systems", "", f"Honoured: {honoured}; they stand in the tables above. Errors:", ""]
+    lines = [
+        "## Options of other systems",
+        "",
+        f"These work, and are in the tables above: {honoured}. All others raise errors:",
+        "",
+    ]
     lines += ["| option | is | instead |", "|---|---|---|"]
     return [*lines, *(f"| `{name}` | {whose} | {instead} |" for name, (whose, instead) in OTHER_SYSTEMS.items()), ""]
 
@@ -111,9 +117,9 @@ _OF_HUDI = """\
 
 <!-- Made by `python -m hoodie.options.document`; do not edit. -->
 
-What becomes of each option of Apache Hudi 1.2.0 and its modules, by its newest name: it counts as [OPTIONS.md](OPTIONS.md)
-says, or for `hoodie ingest`; or it has no effect here, and why that is right; or it asks for what is not done, which is a
-warning or an error.
+This page lists each option of Apache Hudi 1.2.0 and its modules by its newest name. An option counts as
+[OPTIONS.md](OPTIONS.md) says, or for `hoodie ingest`; or it has no effect, for the reason given; or hoodie does not do what
+it asks for, and warns or raises an error.
 
 | option | here |
 |---|---|

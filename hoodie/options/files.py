@@ -32,14 +32,15 @@ class FileSettings:
     log_block_format: LogBlockFormat = option(
         "hoodie.logfile.data.block.format", one_of(LogBlockFormat, known=("hfile", "lance")), "avro"
     )
-    """Merge-on-read: format of the data blocks of log files; each write says its own, and slices may have both. `parquet` is
-    compressed as base files are: an upsert writes little more than its batch as Parquet. `avro` is not: 2 to 3 times as much.
-    Tables with a text as ordering column get `avro` all the same: Apache Hudi misreads Parquet blocks of those."""
+    """Merge-on-read: format of the data blocks of log files; each write chooses, and a slice may have both. `parquet`
+    is compressed like base files: an upsert writes little more than its batch as Parquet. `avro` is not compressed: an
+    upsert writes 2 to 3 times as much. Tables with a string as ordering field always get `avro`, because Apache Hudi
+    misreads their Parquet blocks."""
     record_positions: bool = option("hoodie.write.record.positions", boolean(), True)
-    """Merge-on-read tables of versions 8 and 9: log blocks state which rows of the base file their records are about. Apache Hudi's
-    readers go by that; those of hoodie go by keys."""
+    """Merge-on-read tables of versions 8 and 9: log blocks state which rows of the base file their records change.
+    Apache Hudi's readers merge by these positions; hoodie's merge by keys."""
     log_block_max_size_bytes: int = option("hoodie.logfile.data.block.max.size", whole(1), 256 * 1024 * 1024)
-    """Bytes of a log data block at most."""
+    """Maximum bytes of a log data block."""
 
     OTHERS: ClassVar[Keys] = (
         fixed(

@@ -68,8 +68,8 @@ _TOOL_CATALOGS: Mapping[str, CatalogKind] = {
 }
 """The second name of Glue's is that of Hudi 0.11."""
 _ENABLE = key(f"{_HIVE_SYNC}enable", boolean(), False)
-"""Register the table in a Hive metastore after each commit (docs/HIVE.md). A failure is a warning; the next one makes up for
-it."""
+"""Register the table in a Hive metastore after each commit (docs/HIVE.md). A failure is a warning; the next
+registration catches up."""
 ENABLE_ALL = key("hoodie.datasource.meta.sync.enable", boolean(), False)
 """Register the table after each commit in the catalogs of `hoodie.meta.sync.client.tool.class`."""
 TOOLS = key("hoodie.meta.sync.client.tool.class", fields("Apache Hudi's classes"), _HIVE_SYNC_TOOL)

@@ -19,21 +19,24 @@ INDEX_TYPE = key(
     ),
     "BLOOM",
 )
-"""How keys are found in files. SIMPLE and INMEMORY are served by the same look-up as BLOOM (with Apache Hudi's INMEMORY a new
-process knows nothing of what others wrote). GLOBAL_BLOOM and GLOBAL_SIMPLE look in all partitions: a key is unique in the whole
-table, and an upsert moves its row to another partition. RECORD_INDEX (or GLOBAL_RECORD_LEVEL_INDEX) does so by the record index of
-the metadata table, which `hoodie.metadata.record.index.enable` has made, and RECORD_LEVEL_INDEX, by which a key is unique in its
-partition, by one by partitions, which `hoodie.metadata.record.level.index.enable` has made in tables of version 8 and 9. Where
-that is not there, keys are sought in the files. HBASE has the keys in HBase, by the options and in the layout of Apache Hudi 0.x
-(docs/INDEXES.md). BUCKET is a layout: the hash of a key names its file group. BUCKET and those of the whole table are chosen when
-the table is created (or written first), and later writes need no option. For a table that Apache Hudi made, each write says it."""
+"""How a write finds keys in files (docs/INDEXES.md). SIMPLE and INMEMORY use the same look-up as BLOOM (with Apache
+Hudi's INMEMORY a new process does not know the keys of other writers). GLOBAL_BLOOM and GLOBAL_SIMPLE search all
+partitions: a key is unique in the whole table, and an upsert can move its row to another partition. RECORD_INDEX (or
+GLOBAL_RECORD_LEVEL_INDEX) uses the record index of the metadata table, which `hoodie.metadata.record.index.enable`
+builds. RECORD_LEVEL_INDEX, with which a key is unique in its partition, uses a record index by partitions, which
+`hoodie.metadata.record.level.index.enable` builds in tables of version 8 and 9. If the record index is missing, the
+write searches the files. HBASE keeps the keys in HBase, with the options and the layout of Apache Hudi 0.x. BUCKET is a
+layout: the hash of a key determines its file group. BUCKET and global indexes are chosen when the table is created (or
+first written), and later writes need no option. For a table that Apache Hudi created, give the index with each
+write."""
 BUCKET_ENGINE = key("hoodie.index.bucket.engine", one_of(BucketEngine), "SIMPLE")
-"""With index type BUCKET: SIMPLE has a number of buckets that stays, the same in every partition unless
-`hoodie.bucket.index.partition.expressions` says others. CONSISTENT_HASHING begins with that number, and clusterings split and
-merge buckets; merge-on-read tables only. Chosen when the table is created, or written first."""
+"""With index type BUCKET: SIMPLE has a fixed number of buckets, the same in every partition unless
+`hoodie.bucket.index.partition.expressions` gives others. CONSISTENT_HASHING begins with that number, and clusterings
+split and merge buckets; merge-on-read tables only. Chosen when the table is created or first written."""
 BUCKET_COUNT = key("hoodie.bucket.index.num.buckets", whole(1), None)
-"""With index type BUCKET: file groups of a partition; it cannot be changed later. With CONSISTENT_HASHING: those that a new
-partition begins with. Unset: 256 in a new table (Apache Hudi's default), in one that Apache Hudi wrote as its files say."""
+"""With index type BUCKET: number of file groups of a partition, which cannot change later. With CONSISTENT_HASHING: the
+initial number of a new partition. Unset: 256 in a new table (Apache Hudi's default), and the number that the files show
+in a table of Apache Hudi."""
 BUCKET_FIELDS = key("hoodie.bucket.index.hash.field", fields(), None)
 """With index type BUCKET: record key columns whose values are hashed. Unset: all of them."""
 
@@ -47,13 +50,13 @@ def _rules(text: str) -> BucketRules | None:
 BUCKET_RULES = key(
     "hoodie.bucket.index.partition.expressions", Kind("EXPRESSION,NUMBER;EXPRESSION,NUMBER;…", _rules), None
 )
-"""With index type BUCKET and engine SIMPLE: other numbers of buckets in partitions in whose path a regular expression is found; the
-first one counts. Chosen when the table is created, or written first."""
+"""With index type BUCKET and engine SIMPLE: other numbers of buckets for partitions whose path matches a regular
+expression; the first match applies. Chosen when the table is created or first written."""
 
 
 INDEX_CLASS = key("hoodie.index.class", index_class(), None)
-"""An index of your own, in place of `hoodie.index.type`: a name that `hoodie.register_index` was given, or the dotted name of a Python
-class that is made without arguments (docs/INDEXES.md). The table remembers it."""
+"""An index of your own, in place of `hoodie.index.type`: a name that `hoodie.register_index` was given, or the dotted
+name of a Python class whose constructor takes no arguments (docs/INDEXES.md). The table remembers it."""
 
 
 def _index_type(named: IndexType, of_class: str | None) -> IndexType:
@@ -85,8 +88,8 @@ class IndexOptions:
     prune_by_ranges: bool = option("hoodie.bloom.index.prune.by.ranges", boolean(), True)
     """Skip files whose key range does not hold the key."""
     bloom_moves_rows: bool = option("hoodie.bloom.index.update.partition.path", boolean(), True)
-    """With index type GLOBAL_BLOOM: an upsert moves a row to the partition that it says. False: the row stays in the partition where
-    its key is stored, and its partition column says another one."""
+    """With index type GLOBAL_BLOOM: an upsert moves a row to its new partition. False: the row stays in the partition
+    of its stored key, although its partition column has another value."""
     simple_moves_rows: bool = option("hoodie.simple.index.update.partition.path", boolean(), True)
     """The same with index type GLOBAL_SIMPLE."""
     record_moves_rows: bool = option("hoodie.record.index.update.partition.path", boolean(), False)

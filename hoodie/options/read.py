@@ -58,9 +58,9 @@ class ReadOptions:
     """Incremental queries: the changed rows as they are now; or each change with the row before and after it, as JSON text (`cdc`:
     columns op, ts_ms, before, after) or as structs (`before_after`: op, instant, before, after)."""
     full_scan_fallback: bool = option("hoodie.datasource.read.incr.fallback.fulltablescan.enable", boolean(), False)
-    """Incremental queries: read a range whose commits were archived, or whose files were cleaned, from the whole table. false:
-    that is an error. Where the files of the end are gone, rows that were changed after it are not in the answer, as in Apache
-    Hudi."""
+    """Incremental queries: read a range whose commits were archived, or whose files were cleaned, from the whole table.
+    false: that is an error. If files of the range's end are gone, rows that changed after it are not in the result, as
+    in Apache Hudi."""
     where: Any = shared(key("where", text("a condition"), None))
     """Rows to read, as SQL-like text."""
     # Or a list of conditions, or a pyarrow expression, as the door was given it; `read/where.py` knows them.

@@ -49,10 +49,10 @@ _TOPICS: Mapping[str, tuple[type, ...]] = {
         *(CompactionOptions, LogCompactionOptions, CleaningOptions, ArchivingOptions, ExpiryOptions),
         *(ClusteringOptions, ConcurrencyOptions, AwsOptions),
     ),
-    "Who checks commits, and who is told of them": (ValidatorOptions, CallbackOptions, MetricsOptions),
+    "Validators, callbacks and metrics": (ValidatorOptions, CallbackOptions, MetricsOptions),
     "Registration in a catalog": (HiveSyncOptions, GlueOptions, BigQueryOptions),
     "Bootstraps": (BootstrapOptions,),
-    "Streams that are written": (StreamSettings, StreamRetries),
+    "Streams into a table": (StreamSettings, StreamRetries),
     "File system view": (
         ViewOptions,
         RecordIndexOptions,

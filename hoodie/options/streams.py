@@ -14,8 +14,8 @@ from hoodie.options.values import milliseconds, text, whole
 STREAM_ID = key("hoodie.python.stream.id", text("a name"), None)
 """Name of a stream whose batches are each written once. Streams of Spark are known by the id of their query."""
 _BATCH = key("hoodie.python.stream.batch", whole(0), None)
-"""With a stream's name: number of the batch. When the table holds this batch of the stream already, or a later one, nothing is
-written."""
+"""With a stream's name: number of the batch. If the table already has this batch of the stream, or a later one, nothing
+is written."""
 STREAM_IDENTIFIER = key("hoodie.datasource.write.streaming.checkpoint.identifier", text("a name"), None)
 """Name by which Apache Hudi's streaming sink knows the stream (its default: `default_single_writer`). Set it when a job
 moves its checkpoint from Hudi to hoodie or back. Unset: Hudi's records are neither read nor written."""
@@ -34,7 +34,7 @@ class StreamRetries:
     """How a streaming sink writes a batch that failed for a reason that may pass."""
 
     tries: int = option("hoodie.datasource.write.streaming.retry.count", whole(1), 3)
-    """Streaming sink: how often a batch is tried that fails because of a conflict, a lock or the storage."""
+    """Streaming sink: how often to try a batch that fails because of a conflict, a lock or the storage."""
     interval_s: float = option("hoodie.datasource.write.streaming.retry.interval.ms", milliseconds(0), 2000)
     """Streaming sink: milliseconds before the second try; doubled before each further one."""
 

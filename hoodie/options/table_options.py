@@ -156,10 +156,10 @@ class TableOptions:
     hive_style: bool | None = remembered(key("hoodie.datasource.write.hive_style_partitioning", boolean(), False))
     """Partition folders named `column=value`."""
     url_encode: bool | None = remembered(key("hoodie.datasource.write.partitionpath.urlencode", boolean(), False))
-    """Percent-encode partition values, so that `/` and `:` may stand in them."""
+    """Percent-encode partition values, so that they may contain `/` and `:`."""
     populate_meta_fields: bool | None = remembered(key("hoodie.populate.meta.fields", boolean(), True))
-    """Store the five `_hoodie_` columns. False: they are null, keys are made of the rows' columns each time, and most incremental
-    queries are refused. Needs record key columns and key generator SIMPLE, COMPLEX or NON_PARTITION."""
+    """Store the five `_hoodie_` columns. False: they are null, keys are computed from the rows' columns, and most
+    incremental queries are refused. Needs record key columns and key generator SIMPLE, COMPLEX or NON_PARTITION."""
     drops_partition_columns: bool | None = remembered(
         key("hoodie.datasource.write.drop.partition.columns", boolean(), False)
     )

@@ -15,11 +15,12 @@ _SYNC = key(f"{_VIEW}incr.timeline.sync.enable", boolean(), None)
 """List a partition once, and afterwards follow its files by the timeline: docs/TIMELINE_SERVICE.md. Unset: on object stores
 and HDFS, from the second listing of a process on."""
 _TYPE = key(f"{_VIEW}type", one_of(ViewStore), "MEMORY")
-"""Where the files that are followed are kept: in memory, in bounded memory and a file, or in RocksDB."""
+"""Where to keep the followed files: in memory, in limited memory and a file, or in RocksDB. With the last two values a
+timeline server is queried."""
 _CHECKPOINT = key("hoodie.python.view.checkpoint.path", text("a folder, or an address as of a table"), None)
 """Folder for checkpoints of the followed files, so that the next process lists nothing. Unset: none."""
 REMOTE_TOKEN = key("hoodie.python.view.remote.token", text("a token"), None)
-"""What the server asks for, where it is not in the host's name."""
+"""Token of the timeline server, unless it is in the host's name."""
 
 
 def _follows(follows: bool | None, checkpoint: str | None) -> bool | None:
@@ -31,7 +32,7 @@ def _retries(enabled: bool, number: int) -> int:
 
 
 _RETRY = key(f"{_REMOTE}retry.enable", boolean(), True)
-"""Send a request again that a connection has failed. Apache Hudi: false."""
+"""Retry a request if its connection failed. Apache Hudi: false."""
 _MAX_RETRIES = key(f"{_REMOTE}retry.max_numbers", whole(0), 3)
 """How often."""
 
@@ -41,16 +42,17 @@ class RemoteOptions:
     """Where a timeline server is, and how long it is waited for."""
 
     host: str = option(f"{_REMOTE}host", text("a host name or address"), "localhost")
-    """Where the timeline server is that REMOTE_FIRST and REMOTE_ONLY ask. The token may stand before it: hoodie:TOKEN@10.0.0.1."""
+    """Host of the timeline server for REMOTE_FIRST and REMOTE_ONLY. You may put the token before it:
+    hoodie:TOKEN@10.0.0.1."""
     port: int = option(f"{_REMOTE}port", whole(1), 26754)
     """Its port."""
     token: str | None = shared(REMOTE_TOKEN, repr=False)
     timeout_s: float = option(f"{_REMOTE}timeout.secs", whole(1), 60)
-    """Seconds that an answer is waited for, retries included. Then the partitions concerned are listed. Apache Hudi: 300, each
-    time."""
+    """Seconds to wait for an answer, retries included. After that, hoodie lists the partitions. Apache Hudi: 300, for
+    each try."""
     retries: int = combined(_retries, _RETRY, _MAX_RETRIES)
     first_pause_s: float = option(f"{_REMOTE}retry.initial_interval_ms", milliseconds(0), 100)
-    """Milliseconds before the first retry; each time it doubles."""
+    """Milliseconds before the first retry; doubled before each further one."""
     max_pause_s: float = option(f"{_REMOTE}retry.max_interval_ms", milliseconds(0), 2000)
     """The longest such pause."""
     is_only: bool = combined(lambda store: store is ViewStore.REMOTE_ONLY, _TYPE)
@@ -74,20 +76,20 @@ class RecordIndexOptions:
     """The record index of the metadata table: which file group has a record key."""
 
     is_on: bool = option(f"{_RECORD_INDEX}enable", boolean(), False, also=(f"{_GLOBAL}enable",))
-    """true: a write builds a record index where there is none; it reads the keys of all rows once. An
-    index that is there is kept up in any case, until the metadata table is dropped."""
+    """true: a write builds a missing record index, and reads the keys of all rows once for it. Writes maintain an
+    existing index in any case, until the metadata table is dropped."""
     least_groups: int = option(
         f"{_RECORD_INDEX}min.filegroup.count", whole(1), 10, also=(f"{_GLOBAL}min.filegroup.count",)
     )
-    """The fewest file groups that a new one gets."""
+    """Minimum number of file groups of a new record index."""
     most_groups: int = option(
         f"{_RECORD_INDEX}max.filegroup.count", whole(1), 10_000, also=(f"{_GLOBAL}max.filegroup.count",)
     )
     """The most."""
     growth: float = option(f"{_RECORD_INDEX}growth.factor", positive(), 2.0)
-    """How many times as many keys as there are it is made for."""
+    """A new record index has file groups for the current number of keys times this factor."""
     group_bytes: int = option(f"{_RECORD_INDEX}max.filegroup.size", whole(1), 1024 * 1024 * 1024)
-    """Bytes that a file group is made for."""
+    """Planned bytes of a file group of the record index."""
 
 
 _LEVEL = "hoodie.metadata.record.level.index."
@@ -99,12 +101,12 @@ class PartitionedIndexOptions:
     """A record index by partitions, for keys that are unique in their partition. Tables of version 8 and 9 have it."""
 
     is_on: bool = option(f"{_LEVEL}enable", boolean(), False)
-    """true: a write builds a record index by partitions where there is no record index. One that is there stays as it is: drop it
-    first."""
+    """true: a write builds a record index by partitions if there is no record index. To replace an existing one, drop
+    it first."""
     least_groups: int = option(
         f"{_LEVEL}min.filegroup.count", whole(1), 1, also=(f"{_PARTITIONED}min.filegroup.count",)
     )
-    """The fewest file groups that a partition gets in it, and what a partition gets that comes later."""
+    """Minimum number of file groups of a partition in it, and the number for a later partition."""
     most_groups: int = option(
         f"{_LEVEL}max.filegroup.count", whole(1), 10, also=(f"{_PARTITIONED}max.filegroup.count",)
     )
@@ -116,12 +118,13 @@ class SecondaryIndexOptions:
     """Secondary indexes of the metadata table: from the values of a column to record keys. Tables of version 8 and 9 have them."""
 
     is_on: bool | None = option("hoodie.metadata.index.secondary.enable", boolean(), None)
-    """Unset or true: a write keeps those up that are there, and builds that of the column below. false: it drops them all."""
+    """Secondary indexes. Unset or true: a write maintains existing ones, and builds that of the column below. false: a
+    write drops all of them."""
     column: str | None = option("hoodie.metadata.index.secondary.column", text("a column"), None)
-    """Of one that a write builds where it is not there, beside a record index (`hoodie.metadata.record.index.enable`), or that
-    `build_index` builds."""
+    """The column of a secondary index that a write builds if it is missing, together with a record index
+    (`hoodie.metadata.record.index.enable`), or that `build_index` builds."""
     name: str | None = option("hoodie.index.name", text("a name"), None)
-    """Its name; unset: that of the column. The partition is named `secondary_index_` and so."""
+    """The index's name. Unset: that of the column. The partition's name is `secondary_index_` and this name."""
 
 
 _EXPRESSION = "hoodie.metadata.index.expression."
@@ -147,18 +150,18 @@ class ExpressionIndexOptions:
     """
 
     is_on: bool | None = option(f"{_EXPRESSION}enable", boolean(), None)
-    """Unset or true: a write keeps those up that are there. false: it drops them all. Apache Hudi: false, and it keeps them up
-    nevertheless."""
+    """Expression indexes. Unset or true: a write maintains existing ones. false: a write drops all of them. Apache
+    Hudi: false, but it maintains them nevertheless."""
     column: str | None = option(f"{_EXPRESSION}column", text("a column"), None)
-    """Of one that `build_index` builds."""
+    """The column of an expression index that `build_index` builds."""
     options: tuple[tuple[str, str], ...] = option(f"{_EXPRESSION}options", Kind("KEY=TEXT,…", _pairs), "")
-    """Of that: the function, and what it takes: `expr=from_unixtime,format=yyyy-MM-dd`. A text with a comma or a quote stands in
-    single quotes."""
+    """The function of that index, and its arguments: `expr=from_unixtime,format=yyyy-MM-dd`. Put a value with a comma
+    or a quote in single quotes."""
     kind: str = option("hoodie.expression.index.type", one_of(("COLUMN_STATS", "BLOOM_FILTERS")), "COLUMN_STATS")
-    """Of that: bounds or bloom filters."""
+    """The kind of that index: bounds or bloom filters."""
     zone: str | None = option("hoodie.python.index.expression.timezone", text("a time zone"), None)
-    """By whose clock the functions of days and hours read a timestamp; unset: that of Spark's session, or of the process. All
-    writers of a table, and the sessions that ask by such an index, need the same."""
+    """Time zone in which functions of days and hours read a timestamp. Unset: that of Spark's session, or of the
+    process. All writers of a table, and the sessions that query by such an index, need the same."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +173,7 @@ class ViewOptions:
     secondary: ViewStore = option(
         f"{_VIEW}secondary.type", one_of(store for store in ViewStore if not store.is_remote), "MEMORY"
     )
-    """The same for a process that asks a timeline server and gets no answer."""
+    """The same for a process that gets no answer from its timeline server."""
     spill_bytes: int = option(f"{_VIEW}spillable.mem", whole(0), 100 * 1024 * 1024)
     """Bytes of files that SPILLABLE_DISK keeps in memory."""
     spill_folder: str | None = option(f"{_VIEW}spillable.dir", text("a folder of this machine"), None)
@@ -181,20 +184,21 @@ class ViewOptions:
     """With a remote type."""
     checkpoint: str | None = shared(_CHECKPOINT)
     metadata: bool | None = option("hoodie.metadata.enable", boolean(), None)
-    """Unset or true: a query takes a table's files, and bounds of columns, from the metadata table where there is one, and a write
-    keeps its files and indexes up. true: a write builds one where there is none, from a listing of all folders. false: a query lists
-    the folders, and a write drops it. It is an option of the open table, not of one write."""
+    """Unset or true: a query takes a table's files, and bounds of columns, from the metadata table if it exists, and a
+    write maintains its files and indexes. true: a write also builds a missing metadata table, from a listing of all
+    folders. false: a query lists the folders, and a write drops the metadata table. It is an option of the open table,
+    not of one write."""
     record_index: RecordIndexOptions = group(RecordIndexOptions)
     partitioned_index: PartitionedIndexOptions = group(PartitionedIndexOptions)
     secondary_index: SecondaryIndexOptions = group(SecondaryIndexOptions)
     expression_index: ExpressionIndexOptions = group(ExpressionIndexOptions)
     column_stats: bool | None = option("hoodie.metadata.index.column.stats.enable", boolean(), None)
-    """Of a metadata table the partition of bounds of columns. true: a write builds it where it is not there, from the footers of all
-    base files. Unset: a write keeps it up where it is there. false: it drops it."""
+    """The metadata table's partition `column_stats`, with bounds of columns. true: a write builds it if it is missing,
+    from the footers of all base files. Unset: a write maintains it if it exists. false: a write drops it."""
     column_stats_columns: tuple[str, ...] = option("hoodie.metadata.index.column.stats.column.list", fields(), "")
-    """Columns whose bounds are in it when it is built; unset: the first 32 whose types have bounds."""
+    """Columns whose bounds `column_stats` gets when it is built. Unset: the first 32 whose types have bounds."""
     bloom_filters: bool | None = option("hoodie.metadata.index.bloom.filter.enable", boolean(), None)
-    """Of a metadata table the partition of bloom filters, in the same way."""
+    """The metadata table's partition `bloom_filters`, with the same values."""
     index_wait_s: float = option("hoodie.metadata.index.check.timeout.seconds", whole(1), 60)
     """Seconds that `build_index` waits for a moment without a clean, a rollback or a restore, and for the first index of a table also
     without a write. Apache Hudi: 900."""
@@ -210,9 +214,9 @@ class EmbeddedOptions:
     """A timeline server that lives as long as a write."""
 
     starts: bool = option("hoodie.embed.timeline.server", boolean(), False)
-    """Answer as a timeline server while a write runs. Tasks of ours ask nobody, so it is for others. Apache Hudi: true."""
+    """Run a timeline server during a write, for other jobs: hoodie's own tasks do not query it. Apache Hudi: true."""
     port: int = option("hoodie.embed.timeline.server.port", whole(0), 0)
-    """Where it listens; 0: at a port that is free."""
+    """Its port; 0: any free port."""
     token: str | None = shared(REMOTE_TOKEN, repr=False)
 
 

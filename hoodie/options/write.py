@@ -95,11 +95,13 @@ class WriteOptions(FileSettings, StreamSettings):
     combine_before_delete: bool = option("hoodie.combine.before.delete", boolean(), True)
     """The same before a delete."""
     duplicates: DuplicatePolicy = option("hoodie.datasource.insert.dup.policy", one_of(DuplicatePolicy), "none")
-    """What an insert does with rows whose key is stored: keep both, drop the row, or fail. drop and fail look the keys up (a
-    bulk_insert too, where Apache Hudi ignores them), and an upsert becomes an insert. Rows of one new key all stay."""
+    """What an insert does with rows whose key is stored: keep both, drop the row, or fail. drop and fail look the keys
+    up (a bulk_insert too, where Apache Hudi ignores them), and an upsert becomes an insert. Several rows of a new key
+    all stay."""
     drop_duplicates: bool = option("hoodie.datasource.write.insert.drop.duplicates", boolean(), False)
-    """Leave rows out of an insert whose key is stored, and reduce the rows of one key in the batch to one. As in Apache Hudi an
-    upsert becomes an insert then, and a key that only a log has deleted counts as stored until that log is compacted."""
+    """Drop rows of an insert whose key is stored, and reduce the rows of one key in the batch to one. As in Apache Hudi
+    an upsert becomes an insert then, and a key that only a log has deleted counts as stored until that log is
+    compacted."""
     allow_duplicates_in_merge: bool = option("hoodie.merge.allow.duplicate.on.inserts", boolean(), True)
     """An insert that fills up a small file keeps the file's rows with the same keys. false: they are replaced as by an
     upsert, and rows of one key in the batch are reduced to one; rows of other files stay in any case."""
@@ -115,9 +117,9 @@ class WriteOptions(FileSettings, StreamSettings):
     incremental queries fail on commits that have nothing else."""
     null_for_missing: bool = combined(or_, _NULL_FOR_MISSING, _RECONCILE)
     integers_to_floating: bool = option("hoodie.python.write.integers.to.floating", boolean(), False)
-    """A batch of floating point numbers makes an integer column of the table a floating one, for good; beyond 2^53 integers are
-    rounded then. Otherwise whole numbers are stored as the integers they are, and a fraction is an error. Key columns keep their
-    types."""
+    """true: a batch of floating-point numbers permanently changes an integer column to a floating-point one, in which
+    integers beyond 2^53 are rounded. false: whole numbers are stored as integers, and a fraction raises an error. Key
+    columns keep their types."""
     overwrite_mode: OverwriteMode | None = option(
         "hoodie.datasource.overwrite.mode", one_of(OverwriteMode), None, also=("partitionOverwriteMode",)
     )
@@ -159,13 +161,14 @@ class WriteOptions(FileSettings, StreamSettings):
     mor_inserts: MorInserts | None = shared(MOR_INSERTS)
     """None: as the table remembers it."""
     row_copies: bool | None = option("hoodie.python.mor.row.copies", boolean(), None)
-    """Merge-on-read: rows that go to logs are written once more, as Parquet in a folder of our own, so that Spark reads them
-    natively. False: less is written, and Spark's queries with logs are slower. Unset: true beside Avro log blocks, false beside
-    Parquet ones, which are chosen for few bytes (docs/FORMAT.md, "Avro or Parquet in log blocks")."""
+    """Merge-on-read: write the rows of log files a second time, as Parquet in a folder of hoodie's own, so that Spark
+    reads them natively. False: writes are smaller, and Spark's queries with log files are slower. Unset: true with Avro
+    log blocks, false with Parquet ones, whose purpose is few bytes (docs/FORMAT.md, "Avro or Parquet in log
+    blocks")."""
     index: IndexOptions = group(IndexOptions)
     services_enabled: bool = option("hoodie.table.services.enabled", boolean(), True)
-    """Table services after a write, and beside it. false: the writer runs none, whatever other options say; a services job runs
-    them."""
+    """Run table services after and during writes. false: the writer runs none, whatever other options say; a services
+    job runs them."""
     compaction: CompactionOptions = group(CompactionOptions)
     log_compaction: LogCompactionOptions = group(LogCompactionOptions)
     cleaning: CleaningOptions = group(CleaningOptions)
@@ -184,7 +187,8 @@ class WriteOptions(FileSettings, StreamSettings):
     callback: CallbackOptions = group(CallbackOptions)
     metrics: MetricsOptions = group(MetricsOptions)
     publishes_delta: bool = option("hoodie.python.publish.delta", boolean(), False)
-    """Publish the table as a Delta table after each commit (docs/PUBLISH.md). A failure is a warning; the next one makes up for it."""
+    """Publish the table as a Delta table after each commit (docs/PUBLISH.md). A failure is a warning; the next
+    publication includes the commit."""
     publishes_iceberg: bool = option("hoodie.python.publish.iceberg", boolean(), False)
     """The same as an Iceberg table."""
     validators: ValidatorOptions = group(ValidatorOptions)
