@@ -20,8 +20,8 @@ _INTRODUCTION = """\
 
 <!-- Made by `python -m docs.make_api`; do not edit. -->
 
-`import hoodie` needs no Spark. `import pyspark_hoodie` is the door for PySpark, where the same verbs take and give
-DataFrames. Options are described in [OPTIONS.md](OPTIONS.md), filters in [FILTERS.md](FILTERS.md).
+`import hoodie` needs no Spark. `import pyspark_hoodie` is for PySpark: the same methods take and return DataFrames.
+[OPTIONS.md](OPTIONS.md) describes the options, and [FILTERS.md](FILTERS.md) the filters.
 """
 
 CORE = {

@@ -63,11 +63,11 @@ class Changes(Protocol[R_co]):
 
 @with_hoodie_errors
 class Consumer(Generic[R]):
-    """A cursor over the changes of a table, made by `HoodieTable.consumer`. Its place is kept in the table under its name.
+    """A cursor over the changes of a table, created by `HoodieTable.consumer`. The table stores its position under its name.
 
-    Use it in a `with` block: at its end the place moves past the changes that `changes` gave. If an error ends the block, or
-    the process dies, the place stays, and the next run reads the same changes again. So every change is seen at least once, and
-    exactly once if nothing fails. Read the rows inside the block: a range that `changes` gave counts as read.
+    Use it in a `with` block: at its end the position moves past the changes that `changes` gave. If an error ends the block, or the
+    process dies, the position stays, and the next run reads the same changes again. So every change is read at least once, and exactly
+    once if nothing fails. Read the rows inside the block: a range that `changes` gave counts as read.
 
     Example:
         >>> with table.consumer("dashboard") as c:
@@ -95,12 +95,12 @@ class Consumer(Generic[R]):
 
     @property
     def uri(self) -> str:
-        """Where the table lies."""
+        """The table's address."""
         return self._context.storage.uri
 
     @property
     def position(self) -> str | None:
-        """Its place: up to where it has read, as a position of `changes`. None is the beginning."""
+        """How far it has read, as a position of `changes`. None is the beginning."""
         place = self._stored.place.position
         return None if place is None else str(place)
 
@@ -127,10 +127,10 @@ class Consumer(Generic[R]):
         full_scan_fallback: bool = False,
         meta_columns: bool = False,
     ) -> R:
-        """The changes after the place, as `HoodieTable.changes` gives them.
+        """The changes after the position, as `HoodieTable.changes` gives them.
 
-        The first call fixes where the range ends. Until the place moves, further calls read the same range, for other columns
-        or after an error. `commit` begins the next range. Rows that `where` or a `limit` leave out count as read.
+        The first call fixes the end of the range. Until the position moves, further calls read the same range, for other columns or
+        after an error. `commit` begins the next range. Rows that `where` or a `limit` leave out count as read.
 
         Args:
             until: where the range ends at the latest, inclusive; never later than the last commit that can be passed safely.
@@ -140,9 +140,9 @@ class Consumer(Generic[R]):
             What `HoodieTable.changes` returns.
 
         Raises:
-            InstantNotFoundError: the commits after the place were archived or cleaned, or the table was restored to before it.
-                `seek` to a readable instant.
-            OptionError: `until` lies before the place, or before the end of the open range.
+            InstantNotFoundError: the commits after the position were archived or cleaned, or the table was restored to an earlier
+                commit. `seek` to a readable instant.
+            OptionError: `until` lies before the position, or before the end of the open range.
         """
         end = self._end(until)
         if parse_images(images) is not ChangeFormat.LATEST_STATE:
@@ -165,11 +165,11 @@ class Consumer(Generic[R]):
 
     @changes_table
     def commit(self) -> None:
-        """Move the place past the changes that `changes` gave, now. The end of a `with` block does so, too.
+        """Move the position past the changes that `changes` gave, now. The end of a `with` block does so, too.
 
         Raises:
-            CommitConflictError: another process has moved or dropped the consumer since this one read its place. This call did
-                not move it.
+            CommitConflictError: another process has moved or dropped the consumer since this one read its position. This call did not
+                move it.
 
         Example:
             >>> with table.consumer("dashboard") as c:
@@ -185,7 +185,7 @@ class Consumer(Generic[R]):
 
     @hoodie_errors
     def lag(self) -> ConsumerLag:
-        """How many commits come after the place, and how old the first of them is.
+        """How many commits come after the position, and how old the first of them is.
 
         Returns:
             The lag as of now; changes that were given but not committed count.
@@ -194,7 +194,7 @@ class Consumer(Generic[R]):
 
     @changes_table
     def seek(self, to: Moment) -> None:
-        """Move the place at once; the open range of `changes` is dropped.
+        """Move the position at once; the open range of `changes` is dropped.
 
         Args:
             to: a moment as `HoodieTable.changes(since=…)` takes it; changes after it come next. "earliest" is the beginning, and
@@ -297,8 +297,8 @@ class TableConsumers(ABC, Generic[R]):
 
         Args:
             name: up to 100 ASCII letters, digits, dots, hyphens and underscores.
-            start: where a new one begins: "earliest", "latest", or a moment as `changes(since=…)` takes it. An existing one
-                keeps its place.
+            start: where a new one begins: "earliest", "latest", or a moment as `changes(since=…)` takes it. An existing one keeps its
+                position.
 
         Returns:
             The consumer, for a `with` block.
@@ -306,7 +306,7 @@ class TableConsumers(ABC, Generic[R]):
         Raises:
             OptionError: the name or the start cannot be understood.
             InstantNotFoundError: the start belongs to commits that were undone.
-            CorruptFileError: the file with its place is damaged.
+            CorruptFileError: the file with its position is damaged.
 
         Example:
             >>> with table.consumer("dashboard") as c:
@@ -322,7 +322,7 @@ class TableConsumers(ABC, Generic[R]):
 
     @hoodie_errors
     def consumers(self) -> list[ConsumerInfo]:
-        """The named consumers of the table, by name: up to where each has read, when it last moved, and how far it is behind.
+        """The named consumers of the table, by name: how far each has read, when it last moved, and its lag.
 
         Example:
             >>> {each.name: each.lag.commits for each in table.consumers()}

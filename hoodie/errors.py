@@ -30,11 +30,11 @@ class TableNotFoundError(HoodieError, FileNotFoundError):
 
 
 class TableExistsError(HoodieError, FileExistsError):
-    """A table stands already where one was to be created."""
+    """There is already a table at the path."""
 
 
 class TableChangedError(HoodieError):
-    """The table was made anew, or got other properties, since it was opened; open it again."""
+    """The table was created again, or its properties changed, since it was opened; open it again."""
 
 
 class OptionError(HoodieError, ValueError):
@@ -50,7 +50,7 @@ class KeyFieldError(HoodieError, ValueError):
 
 
 class DuplicateKeyError(HoodieError, ValueError):
-    """An insert that was told to fail on stored keys met one; nothing was written."""
+    """An insert with the policy to fail on stored keys found one; nothing was written."""
 
 
 class CommitConflictError(HoodieError):
@@ -58,7 +58,7 @@ class CommitConflictError(HoodieError):
 
 
 class CommitRefusedError(HoodieError, ValueError):
-    """A validator that the options name does not hold for a commit; nothing of it is visible."""
+    """A commit failed the check of a validator; nothing of it is visible."""
 
 
 class CommitOutcomeUnknownError(HoodieError):

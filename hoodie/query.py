@@ -45,13 +45,13 @@ def sql(
     params: Mapping[str, Any] | None = None,
     **named: Any,
 ) -> pa.Table | CommitResult:
-    """Run a statement of SQL on tables that it calls by name; needs the extra `sql`, and is of DuckDB's dialect.
+    """Run an SQL statement on tables that it names. The statement is in DuckDB's dialect, and needs the extra `sql`.
 
     SELECT reads: columns and filters are pushed down into scans. `FROM trips VERSION AS OF '…'` and `TIMESTAMP AS OF` give an earlier
-    state, with moments as `scan(as_of=…)` takes them; `hudi_table_changes('trips', 'latest_state', since[, until])` the rows
-    that changed, and with 'cdc' what became of them. INSERT [OVERWRITE], UPDATE, DELETE and MERGE change a table: each is one commit.
-    INSERT is an upsert where the table has ordering fields, else it adds the rows as `insert` does. A table that is not given goes by
-    its path in quotes: `FROM '/data/trips'`.
+    state, with moments as `scan(as_of=…)` takes them; `hudi_table_changes('trips', 'latest_state', since[, until])` the rows that
+    changed, and with 'cdc' each change. INSERT [OVERWRITE], UPDATE, DELETE and MERGE change a table: each is one commit. INSERT is an
+    upsert where the table has ordering fields, else it adds the rows as `insert` does. A table that is not passed is named by its path
+    in quotes: `FROM '/data/trips'`.
 
     Args:
         statement: one statement.

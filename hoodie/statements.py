@@ -124,16 +124,16 @@ class Statements(TableVerbs["Rows"]):
         source_alias: str = "s",
         target_alias: str = "t",
     ) -> Merge[CommitResult]:
-        """Join rows with the table, and update, delete or insert by what is found: all of it is one commit.
+        """Join rows with the table, and update, delete or insert the matching or missing rows, in one commit.
 
-        Needs the extra `sql`; expressions are of DuckDB's dialect. The source is held in memory. Ordering columns count as
-        in an upsert.
+        Needs the extra `sql`; expressions are in DuckDB's dialect. The source is held in memory. Ordering fields apply as in an
+        upsert.
 
         Args:
             source: rows, as `upsert` takes them.
             on: which rows of both belong together, such as "t.id = s.id". `predicate` is another name for it.
             options: Hudi's write options, for this write.
-            source_alias, target_alias: what expressions call the two.
+            source_alias, target_alias: the names of both in expressions.
 
         Returns:
             A MERGE that has not run yet. Its methods add clauses, `execute` runs it.

@@ -231,7 +231,7 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
             columns: which columns, in this order; None gives all. An empty list gives rows without columns, to be counted.
             where: rows to read: SQL-like text such as "fare > 3 and city = 'rome'" (docs/FILTERS.md), a pyarrow expression, or a
                 list of conditions that all hold, such as [("fare", ">", 3), ("city", "=", "rome")].
-            query: "snapshot" gives the newest rows; "read_optimized" reads base files only, without rows that still stand in logs.
+            query: "snapshot" gives the newest rows; "read_optimized" reads base files only, without rows that are still in log files.
             as_of: an earlier moment: an instant, a datetime, a date, the result of a commit, a savepoint, -1 for the newest commit,
                 or text such as "2026-01-31 12:00" or "2 hours ago". Times without a zone are in that of the table (UTC, unless its
                 properties say LOCAL).
@@ -259,11 +259,10 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
     def lookup(
         self, keys: Rows | Collection[object], columns: Sequence[str] | None = None, *, meta_columns: bool = False
     ) -> Scan:
-        """Query the rows with these record keys, in whatever partition they are.
+        """Query the rows with these record keys, in all partitions.
 
-        Bounds and bloom filters say which files may have one of up to 2,000 keys; the others are not opened for their rows. Of a file
-        the keys are read first, and further columns of those row groups alone that have one of them; of files on a local disk, of
-        those pages.
+        For up to 2,000 keys, bounds and bloom filters exclude files without them. In the other files it reads the key column first,
+        and then the other columns of row groups that have one of the keys; on a local disk, only of the pages that have one.
 
         Args:
             keys: the key columns, in any form that `upsert` takes, or a list of bare keys.
@@ -317,8 +316,8 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
         (i, u or d), `instant`, and the structs `before` and `after`. docs/CHANGES.md says more.
 
         Args:
-            since: where the range begins, exclusive: a moment as `scan(as_of=…)` takes it; None is the beginning. Of a commit's
-                result its `position` counts: go on from the last one that you have pulled.
+            since: where the range begins, exclusive: a moment as `scan(as_of=…)` takes it; None is the beginning. The result of a
+                commit stands for its `position`: continue from the last one that you have pulled.
             until: where the range ends, inclusive; None is the last commit that can be passed safely.
             columns: which columns; in the change feed those of `before` and `after`.
             where: rows to give; in the change feed changes that fit on either side.
@@ -489,13 +488,12 @@ def create_table(
         path: its folder, which may exist: a local path, or `file://…`, `s3://…`, `gs://…`, `az://…`, `hdfs://…` or `memory://…`.
         schema: its columns: a schema or a frame of pyarrow, pandas, polars or Spark, or a dict such as
             {"id": "string", "fare": "float64"}. None takes them from the first write.
-        record_key: the column, or the columns, by which a row is found again.
+        record_key: the column or columns that identify a row.
         partition_by: the columns whose values choose the folder of a row; None: as the options say, else not partitioned.
-        ordering: of two rows with one key the greater value of this column wins; None: as the options say, else the later
-            write wins.
+        ordering: if two rows have one key, the greater value of this column wins; None: as the options say, else the later write wins.
         table_type: "COPY_ON_WRITE" (quick to read) or "MERGE_ON_READ" (quick to write); None: as the options say, else
             copy-on-write.
-        name: what the table is called; None: as its folder.
+        name: the table's name; None: that of its folder.
         options: Hudi's table and write options; the arguments win over them.
         storage_options: how to reach the storage.
         engine: who runs the work; None: threads of this process.

@@ -63,7 +63,7 @@ class TableVerbs(ABC, Generic[Data]):
 
     @property
     def uri(self) -> str:
-        """Where the table lies."""
+        """The table's address."""
         return self._context.storage.uri
 
     @property
@@ -168,7 +168,7 @@ class TableVerbs(ABC, Generic[Data]):
         return self._write(data, WriteOperation.UPSERT, {**parse_options(options), **partial_option})
 
     def insert(self, data: Data, options: Mapping[str, str] | None = None) -> CommitResult:
-        """Add rows without looking their keys up, unless an option says what to do with stored ones.
+        """Add rows without looking up their keys, unless an option says what to do with stored ones.
 
         A key that is stored twice stays so: later upserts and deletes change one of its rows in each file group that has it.
 
@@ -200,10 +200,11 @@ class TableVerbs(ABC, Generic[Data]):
         return self._write(data, WriteOperation.BULK_INSERT, options)
 
     def append(self, data: Data, options: Mapping[str, str] | None = None) -> CommitResult:
-        """Add rows as they are: no key is looked up, and no existing file is rewritten, however few the rows are.
+        """Add rows without looking up keys or rewriting existing files, even if the rows are few.
 
-        What `mode="append"` does in other systems: a bulk insert that no option makes look for keys. A key that is stored
-        already is there twice afterwards. Each append makes a file in each of its partitions; `cluster()` puts small ones together.
+        This is what `mode="append"` does in other systems: a bulk insert that never looks up keys, whatever the options say. If a key
+        is already stored, the table has it twice afterwards. Each append writes a file in each of its partitions; `cluster()` merges
+        small files.
 
         Args:
             data: the rows, as `upsert` takes them.

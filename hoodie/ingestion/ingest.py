@@ -58,11 +58,10 @@ def ingest(
     on_round: Callable[[IngestRound], object] | None = None,
     work: Work = EMBEDDED,
 ) -> IngestResult:
-    """Write what is new in a source into a table: files of a folder, each once, or the rows that changed in another table or a
-    database.
+    """Load new data of a source into a table: files of a folder, each once, or changed rows of another table or a database.
 
-    Up to where the source was read is in the metadata of the commit that has its rows. So whatever dies, the next call goes on
-    there, and each row is in the table once. docs/INGEST.md says more.
+    The commit of the rows records how far the source was read. So after any crash the next call goes on there, and each row is loaded
+    once. docs/INGEST.md says more.
 
     Args:
         source: a folder, another table, or the address of a database, such as `postgresql://host/shop`, or of a topic, `kafka://host:port/topic`.
@@ -75,9 +74,9 @@ def ingest(
         record_key, partition_by, ordering, table_type, schema: of a table that is created, as `create_table` takes them.
         changes: the source is a change log of a database, whose events become upserts and deletes: "postgres" or "mysql" (Debezium),
             or "dms" (files of AWS DMS).
-        max_files, max_bytes: how much a round takes at most; it takes one file at least. What waits is taken by the next round.
+        max_files, max_bytes: how much a round takes at most; it takes one file at least. The next round reads the rest.
         max_rows: the same for a topic, and for a database with a column that grows; rows of one value stay together.
-        quarantine: keep records that cannot be rows apart, in the table's folder `.hoodie/.hoodie_py/quarantine`. False: they are an
+        quarantine: put records that cannot be rows into the table's folder `.hoodie/.hoodie_py/quarantine`. False: they raise an
             error.
         continuous: look again every `interval_s` seconds, until the process is stopped.
         dry_run: read one round, and write nothing.

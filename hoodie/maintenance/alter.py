@@ -53,14 +53,14 @@ class TableAlteration:
     def add_column(
         self, name: str, type: Type, *, after: str | None = None, first: bool = False, doc: str | None = None
     ) -> CommitResult:
-        """Add a column, behind all others unless an argument says where. It is null in all rows that there are.
+        """Add a column, after all others unless an argument says where. It is null in all existing rows.
 
         A column that had this name before and was dropped is another one: its values do not come back.
 
         Args:
             name: of the column, with its parents, where it is to be inside of a struct.
             type: such as `pa.float64()`, "double", "decimal(10, 2)" or "array<string>", as `create_table` takes them.
-            after: the column that it comes behind.
+            after: the column before it.
             first: it comes before all others.
             doc: what it is, for readers.
 
@@ -71,7 +71,7 @@ class TableAlteration:
         return self._commit(changes.AddColumn(name, type, doc, self._place(after, first)))
 
     def rename_column(self, name: str, new_name: str) -> CommitResult:
-        """Give a column another name, under which rows show it that were stored under the old one.
+        """Rename a column. Existing rows show it under the new name.
 
         Args:
             name: of the column, with its parents.
@@ -94,11 +94,11 @@ class TableAlteration:
         return self._commit(hoodie.write.column_changes.DropColumn(name))
 
     def move_column(self, name: str, *, after: str | None = None, first: bool = False) -> CommitResult:
-        """Put a column behind another one, or before all others of its struct.
+        """Move a column after another one, or before all others of its struct.
 
         Args:
             name: of the column, with its parents.
-            after: the column that it comes behind.
+            after: the column before it.
             first: it comes before all others.
 
         Example:
@@ -112,9 +112,9 @@ class TableAlteration:
     def change_type(self, name: str, type: Type) -> CommitResult:
         """Give a column a type that holds all of its values.
 
-        int becomes long, float, double, a decimal or a text; long float, double, a decimal or a text; float double or a text; double,
-        dates and decimals texts; decimals get more digits on either side; texts become binary. Apache Hudi allows texts to become
-        dates and decimals, too, where a query fails on the first value that is none.
+        int can become long, float, double, decimal or string; long: float, double, decimal or string; float: double or string; double,
+        date and decimal: string; a decimal: one with more digits on either side; string: binary. Apache Hudi also allows a string to
+        become a date or decimal; a query then fails on the first value that is not one.
 
         Args:
             name: of the column, with its parents.
@@ -126,7 +126,7 @@ class TableAlteration:
         return self._commit(hoodie.write.column_changes.ChangeType(name, type))
 
     def set_nullable(self, name: str) -> CommitResult:
-        """Let a column hold nulls. There is no way back.
+        """Let a column hold nulls. This cannot be undone.
 
         Args:
             name: of the column, with its parents.
@@ -141,7 +141,7 @@ class TableAlteration:
 
         Args:
             name: of the column, with its parents.
-            doc: the text; None takes it away.
+            doc: the text; None removes it.
 
         Example:
             >>> table.alter.set_doc("fare", "in euros")

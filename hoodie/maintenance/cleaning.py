@@ -33,10 +33,10 @@ class Cleans(OpenTable):
         retain_versions: int | None = None,
         dry_run: bool = False,
     ) -> CleanResult:
-        """Delete old versions of files. Writes do this by themselves where `hoodie.clean.automatic` is true.
+        """Delete old versions of files. Writes do this automatically if `hoodie.clean.automatic` is true.
 
-        Queries that this process is reading keep their files. Queries of other processes, and DataFrames of Spark, have to end
-        while their commit is still among those that are retained.
+        A clean keeps files of queries that this process is reading. Queries of other processes, and DataFrames of Spark, must end
+        while their commit is still retained.
 
         Args:
             options: Hudi's options of cleans.
@@ -79,15 +79,15 @@ class Archiving(OpenTable):
         max_commits: int | None = None,
         dry_run: bool = False,
     ) -> ArchiveResult:
-        """Move the oldest commits to the archived timeline, so that readers and writers list few of them. Writes do this by
-        themselves where `hoodie.archive.automatic` is true.
+        """Move the oldest commits to the archived timeline, so that readers and writers list few of them. Writes do this automatically
+        if `hoodie.archive.automatic` is true.
 
         Rows and files stay as they are. `history(archived=True)` and pulls still reach the commits.
 
         Args:
             options: Hudi's options of archiving.
             min_commits: so many commits stay (20 unless an option says otherwise).
-            max_commits: nothing is done unless there are more than so many; one more than `min_commits` where only that is given.
+            max_commits: nothing is done unless there are more than so many; one more than `min_commits` if only that is given.
             dry_run: move nothing, and say what would be moved.
 
         Returns:
@@ -109,8 +109,8 @@ class Expiry(OpenTable):
     def expire_partitions(
         self, days: int | None = None, options: Mapping[str, str] | None = None, *, dry_run: bool = False
     ) -> ExpiryResult:
-        """Delete partitions that have not been changed for some days. With `hoodie.partition.ttl.inline=true` writes do this by
-        themselves, and so does a services job.
+        """Delete partitions that have not been changed for some days. With `hoodie.partition.ttl.inline=true` writes do this
+        automatically, and so does a services job.
 
         New queries do not see their rows, as after `delete_partitions`. Files stay for readers of earlier moments until they
         are cleaned.

@@ -171,8 +171,8 @@ class LogCompactions(OpenTable):
     ) -> list[CommitResult]:
         """Merge the log files of file slices into one each, now: schedule a log compaction and run all that are pending.
 
-        Base files stay as they are, so the cost follows the size of the logs; that of `compact` follows the base files. Queries open
-        one log of such a slice instead of many. The older files stay for readers of earlier moments until the slice is compacted
+        Base files do not change, so the cost depends on the size of the log files; that of `compact` depends on the base files.
+        Queries open one log file of such a slice instead of many. The older files stay for time travel until the slice is compacted
         and cleaned.
 
         Args:

@@ -31,8 +31,8 @@ class Erasure(Compactions, Cleans, Savepoints):
     def erase(self, keys: Any, options: Mapping[str, str] | None = None) -> EraseResult:
         """Delete rows and remove them from every file: compact logs, clean older versions, archive the commits before.
 
-        Afterwards nobody can read an earlier moment of the table, and pulls start again. docs/ERASURE.md says where deleted
-        rows are, and how to erase many at once.
+        Afterwards earlier states of the table are not readable, and pulls must start again. docs/ERASURE.md says where deleted rows
+        are, and how to erase many at once.
 
         Args:
             keys: as `delete` takes them; without partition columns the rows are found in all partitions.

@@ -27,7 +27,7 @@ class HiveRegistration(OpenTable):
         dry_run: bool = False,
     ) -> HiveSyncResult:
         """Register the table in a Hive metastore, or update its registration, as `hoodie.hive.register` does. With
-        `hoodie.datasource.hive_sync.enable=true` writes do this by themselves.
+        `hoodie.datasource.hive_sync.enable=true` writes do this automatically.
 
         Args:
             metastore: `thrift://host:9083`, several servers of one metastore with commas between.

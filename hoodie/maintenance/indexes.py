@@ -30,7 +30,7 @@ class TableIndex:
     _context: TableContext
 
     def check(self) -> IndexCheck:
-        """Whether the index says what the files of the table do: all of it is read, and all footers or all record keys.
+        """Check whether the index agrees with the files of the table. Reads all of the index, and all footers or all record keys.
 
         Returns:
             What was looked up, and where the index says something else; it is true if it agrees.
@@ -48,10 +48,10 @@ class TableIndex:
 class Indexes(OpenTable):
     @hoodie_errors
     def indexes(self) -> list[IndexInfo]:
-        """What finds the keys of upserts, and the partitions of the metadata table: state, size, coverage, age and use.
+        """The index that upserts use, and the partitions of the metadata table: state, size, coverage, age and use.
 
         Returns:
-            First the index of keys, under its name in `hoodie.index.type`; then the partitions, those in the making last.
+            First the index of keys, under its name in `hoodie.index.type`; then the partitions, unfinished ones last.
 
         Example:
             >>> for index in table.indexes():
@@ -75,10 +75,10 @@ class Indexes(OpenTable):
 
     @changes_table
     def build_index(self, name: str, options: Mapping[str, str] | None = None) -> str | None:
-        """Build an index of an existing table, beside its writers. Writes of every process keep it up from then on.
+        """Build an index of an existing table while its writers go on. From then on the writes of every process maintain it.
 
-        Files are read without the lock; what is written meanwhile is read at the end, under it. Where the table has no metadata
-        table, that is made first, at a moment when no write is at work.
+        The build reads files without the lock; at the end it takes the lock and reads files that were written meanwhile. If the table
+        has no metadata table, the build first creates one, at a moment when no write is pending.
 
         Args:
             name: a partition of the metadata table: "files", "column_stats", "bloom_filters", "record_index", or for tables of
@@ -89,13 +89,13 @@ class Indexes(OpenTable):
                 and `…options` that of an expression index, and what is made of it.
 
         Returns:
-            The instant of the action `indexing`; None where the index is there already, and for "files", which has none.
+            The instant of the action `indexing`; None if the index exists already, and for "files", which has none.
 
         Raises:
             OptionError: there is no such index, or the options say that it is dropped.
             CommitConflictError: another process builds it, or cleans, rollbacks or, for the first index, writes were at work all the
                 time (`hoodie.metadata.index.check.timeout.seconds`).
-            UnsupportedTableError: a key stands in several file groups, so that there is no record index; the column's type has no
+            UnsupportedTableError: a key is in several file groups, so that there can be no record index; the column's type has no
                 secondary index, or the values of the expression are not known outside of Spark; or the table's version has a metadata
                 table that this release does not write.
 
@@ -114,10 +114,10 @@ class Indexes(OpenTable):
 
     @changes_table
     def drop_index(self, name: str) -> bool:
-        """Drop a partition of the metadata table, or with "files" all of it. "record_index" takes the secondary indexes along. Writes
-        whose options ask for it build it again.
+        """Drop a partition of the metadata table, or with "files" all of it. "record_index" also drops the secondary indexes. Writes
+        whose options ask for the index build it again.
 
-        A plan of Apache Hudi to build it goes, too.
+        A plan of Apache Hudi to build it is dropped, too.
 
         Args:
             name: as `indexes()` has it.
@@ -138,8 +138,8 @@ class Indexes(OpenTable):
     def rebuild_index(self, options: Mapping[str, str] | None = None) -> int:
         """Put an entry of every row into the index that is kept outside of the table: HBASE, or one of your own.
 
-        Do so where the index has lost entries, where a writer did not keep it, or to give a table such an index: it remembers it from
-        then on, and has to be opened again. No write may be at work, and none starts until it is done.
+        Do so if the index has lost entries, if a writer did not maintain it, or to add such an index to a table: the table remembers
+        it from then on, and must be opened again. No write may be pending, and none starts until it is done.
 
         Args:
             options: those that say which index it is and where, unless the table was opened with them.

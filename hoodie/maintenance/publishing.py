@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 class Publishing(OpenTable):
     @hoodie_errors
     def publish(self, format: str | LakeFormat, *, dry_run: bool = False) -> Published:
-        """Publish the table in the metadata of another format, over the same base files, or bring what is published up to date. With
-        `hoodie.python.publish.delta=true` (or `.iceberg`) writes do this by themselves.
+        """Publish the table in the metadata of another format, for the same base files, or update that metadata. With
+        `hoodie.python.publish.delta=true` (or `.iceberg`) writes do this automatically.
 
-        Readers see base files only: on a merge-on-read table not the rows that still stand in logs.
+        Readers see base files only: on a merge-on-read table they do not see rows that are still in log files.
 
         Args:
             format: "delta" or "iceberg".
@@ -32,7 +32,7 @@ class Publishing(OpenTable):
             What changed, and the instant that is shown now.
 
         Raises:
-            UnsupportedTableError: the format cannot say what the table's files are.
+            UnsupportedTableError: the format cannot describe the table's files.
             SchemaError: it has no type for a column.
 
         Example:

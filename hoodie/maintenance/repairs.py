@@ -29,12 +29,12 @@ class Repairs(OpenTable):
     def repair(
         self, what: str | Sequence[str] | None = None, *, dry_run: bool = True, older_than_s: float = YOUNG_S
     ) -> RepairResult:
-        """Find damage outside of the rows, and with `dry_run=False` mend it.
+        """Find damage outside of the rows, and with `dry_run=False` repair it.
 
-        "partition-metadata" are the files that make folders partitions: missing and damaged ones are written anew. "stray-files" are
-        data files that no completed instant explains: they are moved away, and `undo_repair` puts them back. "plans" are plans
-        of cleans, rollbacks, restores and compactions that are damaged or name missing files: they are removed, and services
-        plan again. "metadata-table" is one of Apache Hudi's that is behind, damaged or wrong: it is dropped.
+        "partition-metadata" rewrites missing and damaged partition metadata files. "stray-files" moves away data files that belong to
+        no completed instant; `undo_repair` puts them back. "plans" removes plans of cleans, rollbacks, restores and compactions that
+        are damaged or name missing files; services plan again. "metadata-table" drops a metadata table that is behind, damaged or
+        wrong.
 
         Args:
             what: one of these, or several; None: all of them.
@@ -86,8 +86,8 @@ def repair_properties(
 ) -> PropertiesRepair:
     """Find out the properties of a table whose `hoodie.properties` is missing or damaged, and with `dry_run=False` write them.
 
-    They are taken from the file's backup, from the lines that are left, and from what the files of the table say for sure. The rest
-    has to be said. The damaged file is kept in `.hoodie/.hoodie_py_set_aside/`.
+    They come from the file's backup, from its remaining lines, and from the files of the table. Give the rest as `known`. The damaged
+    file is kept in `.hoodie/.hoodie_py_set_aside/`.
 
     Args:
         path: the table's folder, as `open_table` takes it.
@@ -121,8 +121,8 @@ def repair_properties(
 class Validation(OpenTable):
     @hoodie_errors
     def validate(self, *, deep: bool = False) -> ValidationResult:
-        """Whether the newest state of the table is whole: every file that a commit wrote is there with the bytes that it states,
-        and every folder with files is a partition.
+        """Check whether the newest snapshot of the table is complete: every file that a commit wrote exists with the stated number of
+        bytes, and every folder with files is a partition.
 
         Args:
             deep: also read all rows. Keys are unique in each partition, files decode, rows lie in the folder and the file group that
@@ -139,7 +139,7 @@ class Validation(OpenTable):
 
     @hoodie_errors
     def doctor(self, *, deep: bool | None = None) -> Diagnosis:
-        """Find out what is wrong with the table, or will be, and how to mend it. This includes the findings of `validate`.
+        """Find out what is wrong with the table, or will be, and how to repair it. This includes the findings of `validate`.
 
         Args:
             deep: also read all rows, as `validate` does; None: where the newest state has 64 MB at most.

@@ -34,8 +34,8 @@ def _savepoints(timeline: Timeline) -> Sequence[Instant]:
 class Savepoints(OpenTable):
     @changes_table
     def savepoint(self, instant: Moment | None = None, comment: str = "") -> str:
-        """Keep the state after a commit: its files are not cleaned, and the table can be restored to it, until the savepoint is
-        dropped.
+        """Protect the state after a commit: until the savepoint is dropped, cleans keep its files, and the table can be restored to
+        it.
 
         Args:
             instant: the commit, or a moment as `scan(as_of=…)` takes it: then the last commit before it. None is the latest.
@@ -81,7 +81,7 @@ class Savepoints(OpenTable):
 
     @changes_table
     def restore(self, instant: Moment, *, dry_run: bool = False) -> RestoreResult:
-        """Take the table back to a commit: everything that was written, compacted and clustered after it is undone for good.
+        """Restore the table to a commit: all later writes, compactions and clusterings are undone permanently.
 
         There must be no write in progress. Pulls that have read beyond that commit get an error that says so.
 

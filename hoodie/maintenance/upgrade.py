@@ -23,12 +23,12 @@ class Upgrades(OpenTable):
     def upgrade(
         self, version: int = 9, options: Mapping[str, str] | None = None, *, dry_run: bool = False
     ) -> UpgradeResult:
-        """Make a table one of a later version: 8 or 9, which Apache Hudi 1.x makes by default, or 6, which hoodie writes.
+        """Upgrade the table to version 8 or 9, which Apache Hudi 1.x creates by default, or to 6.
 
-        Nothing else upgrades a table. The metadata table is dropped. Who has the table open, opens it again: this very object, too.
-        Tables of version 3, 4 and 5, which are read and not written, become one of version 6 first: their properties change, and
-        logs are compacted. On the way to 8 or 9 writes and services that are pending have to end first, and a merge-on-read table is
-        compacted in full. Versions before 1.0 of Apache Hudi cannot read it any more; `downgrade` is the way back.
+        Nothing else upgrades a table. The upgrade drops the metadata table. Afterwards open the table again, in every process and in
+        place of this object. A table of version 3, 4 or 5, which hoodie does not write, first becomes one of version 6: its properties
+        change, and its log files are compacted. For an upgrade to 8 or 9, pending writes and services must end first, and a
+        merge-on-read table is compacted completely. Apache Hudi before 1.0 cannot read the result; `downgrade` goes back.
 
         Args:
             version: 6, 8 or 9.
@@ -51,11 +51,11 @@ class Upgrades(OpenTable):
     def downgrade(
         self, version: int = 6, options: Mapping[str, str] | None = None, *, dry_run: bool = False
     ) -> UpgradeResult:
-        """Make a table of version 8 or 9 one of version 6, which Apache Hudi 0.14 and later read, or one of 9 one of 8.
+        """Downgrade the table from version 8 or 9 to 6, which Apache Hudi 0.14 and later read, or from 9 to 8.
 
-        Writes and services that are pending have to end first. On the way to version 6 a merge-on-read table is compacted in full, and
-        states before that cannot be read any more. The metadata table is dropped. Who has the table open, opens it again: this very
-        object, too.
+        Pending writes and services must end first. A downgrade to version 6 compacts a merge-on-read table completely, and earlier
+        states are no longer readable. The downgrade drops the metadata table. Afterwards open the table again, in every process and in
+        place of this object.
 
         Args:
             version: 6 or 8.
@@ -64,7 +64,7 @@ class Upgrades(OpenTable):
 
         Raises:
             OptionError: there is no such version.
-            UnsupportedTableError: it is no earlier version, or has no way to say how the table merges.
+            UnsupportedTableError: it is no earlier version, or cannot express how the table merges.
             CommitConflictError: something is pending, or a savepoint keeps logs.
 
         Example:

@@ -55,22 +55,22 @@ def migrate(
     source_options: Mapping[str, str] | None = None,
     on_step: Callable[[MigrationStep], object] | None = None,
 ) -> MigrationResult:
-    """Make a Hudi table of a folder of Parquet files, of a Delta table or of an Iceberg table.
+    """Convert a folder of Parquet files, a Delta table or an Iceberg table into a Hudi table.
 
-    The source stays as it is. Its rows are copied in steps, each of which is one commit that says up to where the source was read. So
-    a run that dies is run again, and goes on. At the end both are read once more and compared. docs/MIGRATION.md says more.
+    The source does not change. Its rows are copied in steps; each step is a commit that says up to where the source was read. So if a
+    run dies, run it again: it goes on. At the end both are read once more and compared. docs/MIGRATION.md says more.
 
     Args:
         source: the folder, or a table of pyiceberg.
         target: the folder of the new table.
-        record_key: the column, or the columns, by which a row is found again. No two rows of a partition may have the same key.
+        record_key: the column or columns that identify a row. No two rows of a partition may have the same key.
         partition_by: the columns whose values choose the folder of a row; None: those of the source; an empty list: not partitioned.
         ordering: of two rows with one key the greater value of this column wins in later writes.
         table_type: "COPY_ON_WRITE" or "MERGE_ON_READ"; None: copy-on-write.
         table_version: 6, 8 or 9; None: as `create_table` has it.
-        name: what the table is called; None: as its folder.
+        name: the table's name; None: that of its folder.
         format: "parquet", "delta" or "iceberg"; None: by what is in the folder.
-        mode: "copy", or "in_place": files of the source stay what rows are read from, until writes rewrite them.
+        mode: "copy", or "in_place": rows are read from the source's files until writes rewrite them.
         step_bytes: bytes of source files that one step takes at most; it takes one file at least.
         check: compare counts, nulls and hashes of all columns at the end.
         dry_run: open the source, look at all of its keys, and write nothing.

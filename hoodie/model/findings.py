@@ -72,7 +72,7 @@ class RepairResult(BriefRepr):
 
     repairs: tuple[Repair, ...] = ()
     left: tuple[Repair, ...] = ()
-    """Files that are not as they should be and were left alone, with the reason."""
+    """Faulty files that were left alone, with the reason."""
     dry_run: bool = True
     set_aside: str | None = None
     """Under this name the files that were moved away can be put back; None: nothing was moved."""
@@ -144,7 +144,7 @@ class PropertiesRepair(BriefRepr):
 
 @dataclass(frozen=True, repr=False)
 class ValidationResult(BriefRepr):
-    """What was looked at, and what is wrong with it."""
+    """What was checked, and the problems."""
 
     problems: tuple[Finding, ...] = ()
     commits: int = 0
@@ -172,13 +172,13 @@ class ValidationResult(BriefRepr):
 
 @dataclass(frozen=True, repr=False)
 class Diagnosis(BriefRepr):
-    """Everything that was found on a table, worst first."""
+    """All findings on a table, worst first."""
 
     findings: tuple[Finding, ...] = ()
 
     @property
     def is_healthy(self) -> bool:
-        """Whether nothing asks for a mend; notes do not count."""
+        """Whether nothing needs a repair; notes do not count."""
         return all(each.level is Level.NOTE for each in self.findings)
 
     @classmethod

@@ -97,11 +97,11 @@ class IndexCheck(BriefRepr):
     checked: int
     """Files, or record keys, that were looked up in it."""
     missing: int = 0
-    """Of these, those that it does not know. Of files that is no fault: they are read."""
+    """Those that it lacks. Missing files are no fault: queries read them."""
     surplus: int = 0
     """Entries of keys that are not stored. They lead to file groups that do not hold the key, which costs time only."""
     problems: tuple[str, ...] = ()
-    """Where it says something else than the files do; the first few."""
+    """Where it differs from the files; the first few."""
 
     def __bool__(self) -> bool:
         return not self.problems

@@ -12,17 +12,18 @@ PLACES = pa.schema([(name, pa.string()) for name in (INSTANT_TIME, PARTITION_PAT
 
 
 class KeyIndex(Protocol):
-    """Where keys stand, kept outside of the table. A record key is unique in the whole table.
+    """Where record keys are stored, kept outside of the table. A record key is unique in the whole table.
 
-    It is called in batches, on several threads, and on Spark by the tasks: there it is pickled, so what it knows has to be where all
-    of them reach it. Calls come again after a failure, with the same values. An error ends the write, of which nothing is visible.
+    hoodie calls it in batches, on several threads, and on Spark in tasks: there it is pickled, so its data must be where all tasks
+    reach it. After a failure calls are repeated with the same values. If a method raises an error, the write fails, and nothing of it
+    is visible.
 
-    A write puts its entries before its commit is completed. Whether an entry counts the table decides: one of a commit that failed or
-    was rolled back, or of a file group that is not there any more, leads to a look into the files.
+    A write puts its entries before its commit is completed. The table decides whether an entry is valid: if its commit failed or was
+    rolled back, or its file group no longer exists, hoodie looks up the key in the files.
     """
 
     def look_up(self, keys: pa.Array) -> pa.Table:
-        """What was put last of each of the record keys, which are all different.
+        """The last entry of each of the record keys, which are all different.
 
         Returns:
             A row for each key, in their order, with the columns `instant_time`, `partition_path` and `file_id`: all null where
@@ -30,7 +31,7 @@ class KeyIndex(Protocol):
         """
 
     def put(self, keys: pa.Array, places: pa.Table) -> None:
-        """Take note of where keys stand, in place of what was noted before; `places` as `look_up` gives them."""
+        """Store where keys are, in place of earlier entries; `places` as `look_up` returns them."""
 
     def delete(self, keys: pa.Array) -> None:
-        """Forget keys; some may not be known."""
+        """Remove keys; some may have no entry."""

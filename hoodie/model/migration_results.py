@@ -69,7 +69,7 @@ class MigrationResult:
     columns: tuple[str, ...]
     partition_by: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    """What is not taken over, or is worth knowing."""
+    """Parts of the source that are not migrated, and other remarks."""
     done_before: int = 0
     """Files that an earlier run has written."""
     steps: tuple[MigrationStep, ...] = ()

@@ -182,12 +182,12 @@ class ConsumerInfo(PlainInstants):
 
     name: str
     position: str | None
-    """Up to where it has read, as `CommitResult.position`; None: it has not read anything, and begins with the first commit."""
+    """How far it has read, as `CommitResult.position`; None: it has not read anything, and begins with the first commit."""
     moved_at_ms: int
-    """When its place was last moved, in milliseconds since the epoch."""
+    """When its position last moved, in milliseconds since the epoch."""
     lag: ConsumerLag
     before_images: bool = False
-    """Whether it reads the change feed: then cleans keep what it needs, for some time."""
+    """Whether it reads the change feed: then cleans keep the files that it needs, for some time."""
 
 
 # -- Publications in other formats.

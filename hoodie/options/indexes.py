@@ -17,10 +17,10 @@ _registered: dict[str, KeyIndex] = {}
 
 
 def register_index(name: str, index: KeyIndex) -> None:
-    """Make an object known as an index, for writes with the option `hoodie.index.class=<name>`.
+    """Register an object as an index, for writes with the option `hoodie.index.class=<name>`.
 
-    The index says where record keys stand, and is kept outside of the table. It has three methods over Arrow: `look_up`, `put` and
-    `delete` (`hoodie.KeyIndex`). A key is unique in the whole table.
+    The index says where record keys are stored, and is kept outside of the table. It has three methods over Arrow: `look_up`, `put`
+    and `delete` (`hoodie.KeyIndex`). A key is unique in the whole table.
 
     Args:
         name: by which options and the table know it. A name that is registered already gets the new index.

@@ -18,12 +18,12 @@ _registered: dict[str, Callable[[pa.Table, pa.Table], pa.Table]] = {}
 
 
 def register_merger(name: str, function: Callable[[pa.Table, pa.Table], pa.Table]) -> None:
-    """Make a function known as a merger, for tables that were created with the option `hoodie.python.merger=<name>`.
+    """Register a function as a merger, for tables that were created with the option `hoodie.python.merger=<name>`.
 
-    The function gets two Arrow tables with the table's own columns, `older` and `newer`: row i of both has the same record
-    key, and `newer` was written later. It gives the merged rows, one for each pair, in the same order, columns and types.
-    It is called for several pairs at once, maybe on several threads, and must not keep state: a task may run twice.
-    A row that was deleted is not merged: what comes after a delete starts afresh.
+    The function gets two Arrow tables with the table's own columns, `older` and `newer`: row i of both has the same record key, and
+    `newer` was written later. It gives the merged rows, one for each pair, in the same order, columns and types. It is called for
+    several pairs at once, maybe on several threads, and must not keep state: a task may run twice. A deleted row is not merged: later
+    rows start afresh.
 
     On Spark the function is sent to the executors: by its name where it can be imported there, else as it stands (cloudpickle).
 

@@ -105,7 +105,7 @@ class Scan:
 
     @property
     def uri(self) -> str:
-        """Where the table lies."""
+        """The table's address."""
         return self._context.storage.uri
 
     @property
@@ -224,9 +224,10 @@ class Scan:
         return polars.DataFrame(self.to_arrow())
 
     def to_polars_lazy(self) -> pl.LazyFrame:
-        """A `polars.LazyFrame` that reads when it is collected: only the columns it needs, and only files that its filters leave.
+        """A `polars.LazyFrame` that reads when it is collected: only the columns that it needs, and only the files that its filters do
+        not exclude.
 
-        Filters mean what they mean in polars, where NaN is the greatest number.
+        Filters have polars's meaning, where NaN is the greatest number.
 
         Raises:
             OptionError: the scan has a `limit`, or is a change feed; polars is not installed.
@@ -240,7 +241,7 @@ class Scan:
     def dataset(self) -> TableDataset:
         """A pyarrow Dataset of this scan, for duckdb, datafusion, ibis and others that push columns and filters down into it.
 
-        Each query reads the snapshot of the scan: only the columns it needs, and only files that its filters leave.
+        Each query reads the snapshot of the scan: only the columns that it needs, and only the files that its filters do not exclude.
 
         Raises:
             OptionError: the scan has a `limit`, or is a change feed.
@@ -274,8 +275,8 @@ class Scan:
         )
 
     def count(self) -> int:
-        """The number of rows. Without a filter commits or footers tell it of files that have no logs; of others one column is read,
-        and the columns of merging and the filter.
+        """The number of rows. Without a filter, for file slices without log files, it comes from commits or footers. Of other slices
+        the scan reads one column, and the columns for merging and for the filter.
         """
 
         def read() -> int:

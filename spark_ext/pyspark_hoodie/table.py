@@ -183,7 +183,7 @@ class HoodieTable(TableVerbs[DataFrame], TableServices, TableConsumers[DataFrame
         Args:
             columns: which columns, in this order; None gives all.
             where: rows to read: SQL-like text such as "fare > 3 and city = 'rome'". It leaves out files that cannot have such rows.
-            query: "snapshot" gives the newest rows; "read_optimized" reads base files only, without rows that still stand in logs.
+            query: "snapshot" gives the newest rows; "read_optimized" reads base files only, without rows that are still in log files.
             as_of: an earlier moment: an instant, a datetime, a date, the result of a commit, a savepoint, -1 for the newest commit,
                 or text such as "2026-01-31 12:00" or "2 hours ago". Times without a zone are in that of the table (UTC, unless its
                 properties say LOCAL).
@@ -230,7 +230,7 @@ class HoodieTable(TableVerbs[DataFrame], TableServices, TableConsumers[DataFrame
         until: Moment | None = None,
         params: Mapping[str, Any] | None = None,
     ) -> str:
-        """Say which files `read` would open, what left the others out, and whether Spark or hoodie reads them.
+        """Say which files `read` would open, why it would skip the others, and whether Spark or hoodie would read them.
 
         With `since` or `until` it says that of `changes`.
 
