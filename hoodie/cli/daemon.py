@@ -1,4 +1,4 @@
-"""The command `services`: what is due on one or several tables is done round after round, until a signal ends it.
+"""The command `services`: runs due services of one or several tables, round after round, until a signal ends it.
 
 SIGINT and SIGTERM end it after the pieces of work that have begun, a second signal at once. It survives what may pass: a storage that
 cannot be reached, a table that is deleted and made anew, a lock that is held. So each round opens its table anew.

@@ -1,4 +1,4 @@
-"""The command `erase`: rows go from every file. It shows first how many rows and files that would be."""
+"""The command `erase`: deletes rows from every file. It shows first how many rows and files that would be."""
 
 from __future__ import annotations
 

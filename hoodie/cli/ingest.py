@@ -1,4 +1,4 @@
-"""The command `ingest`: what is new in a folder, another table, a database or a topic of Kafka, into a table."""
+"""The command `ingest`: loads new data of a folder, another table, a database or a Kafka topic into a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands that take old things away: clean, archive, rollback. What deletes shows first what it would do."""
+"""Commands that remove old files and instants: clean, archive, rollback. What deletes shows first what it would do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a statement changes: rows that are stored, rows that go, and rows that leave one partition for another, for one commit."""
+"""Changes of a statement, for one commit: new values of stored rows, deleted rows, and rows that move to another partition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UPDATE and DELETE as statements: DuckDB says which rows, also by a subquery, and what becomes of them."""
+"""UPDATE and DELETE as statements: DuckDB chooses the rows, also by a subquery, and computes their new values."""
 
 from __future__ import annotations
 

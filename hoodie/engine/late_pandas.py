@@ -1,4 +1,4 @@
-"""Pandas is imported by those who use it: pyarrow waits for it.
+"""Defers pyarrow's import of pandas until something uses it.
 
 Where pandas is installed, pyarrow imports it before it makes its first array of Python's values, in case they are a Series. In a new
 process that takes a quarter of a second of CPU time, about as long as all imports of ours, and 30 MB.

@@ -1,4 +1,4 @@
-"""What workers of a clustering do: rows of several file slices, put in order, become the base files of new file groups.
+"""Tasks of a clustering: sort rows of several file slices into base files of new file groups.
 
 Rows keep their keys, commit times and sequence numbers. Few rows are sorted in memory. Of many a sample says first where to cut
 their order into ranges; each slice is then laid down by range, and each range sorted by itself: so files that follow each other

@@ -1,4 +1,4 @@
-"""Bring batches of an older schema to the one that is asked for: missing columns become null, narrower types widen.
+"""Bring batches of an older schema to a requested one: missing columns become null, narrower types widen.
 
 Fields of structs are found by name, at any depth, as columns are; `filegroup/renamed.py` has put the names right before.
 Values change their types as in Apache Hudi: floats become doubles, texts and decimals by way of their shortest decimal

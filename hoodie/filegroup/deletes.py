@@ -1,4 +1,4 @@
-"""Which rows are deletes, by what stands in their columns."""
+"""Which rows are deletes, by the values of their columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to say of a file that a task was given and that is not there."""
+"""The error for a file of a task that is missing."""
 
 from __future__ import annotations
 

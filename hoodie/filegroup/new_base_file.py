@@ -1,4 +1,4 @@
-"""A new base file with its names, and what a commit says of it."""
+"""A new base file: its names, and its entry in the commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row copies: what a commit appended to logs once more, as Parquet files in our own folder that an engine reads natively.
+"""Row copies: the rows that a commit appended to log files, a second time as Parquet files that an engine reads natively.
 
 A log has to be decoded and merged before a query can look at it. A copy has the same rows, whole and in the table's columns, and for
 each of them the row number in the base file of the row that it replaces; so a reader only has to leave out the rows, of base

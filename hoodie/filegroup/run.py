@@ -1,4 +1,4 @@
-"""What a task does: the functions that engines map over the tasks of a plan. Results are small."""
+"""The functions that engines map over the tasks of a plan. Results are small."""
 
 from __future__ import annotations
 

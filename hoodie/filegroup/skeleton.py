@@ -1,4 +1,4 @@
-"""Base files of bootstrapped tables that have the `_hoodie_` columns alone: row by row, the other columns stand in a file elsewhere.
+"""Skeleton files of bootstrapped tables, which have only the `_hoodie_` columns: a file elsewhere has the other columns of their rows.
 
 The row groups of the two do not align, so both are read from their first row on. Which columns are needed is pushed down to both;
 a filter is applied to whole rows. Witness: integration/test_bootstrap_with_hudi.py.

@@ -1,4 +1,4 @@
-"""What the files of the timeline and the archive of versions 8 and 9 become where a table is downgraded to version 6.
+"""Converts the files of the timeline and the archive of versions 8 and 9 for a downgrade to version 6.
 
 Commits are Avro containers from version 8 on, and JSON on the timeline of version 6. Plans, cleans, rollbacks, restores and savepoints
 are the same bytes. Source: Apache Hudi's `EightToSevenDowngradeHandler`.

@@ -1,4 +1,4 @@
-"""All that a table's version settles: one `Layout` a version, in `LAYOUTS`. Nothing outside asks for a number.
+"""Everything that depends on a table's version: one `Layout` for each version, in `LAYOUTS`. Nothing outside asks for a number.
 
 A version differs in values (fields), and in how its timeline lies in files and which slice a log belongs to (methods). Tables of all
 versions that are here are read; `is_written` says which ones are written, too.

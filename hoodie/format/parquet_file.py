@@ -1,4 +1,4 @@
-"""Parquet files as whoever wrote them left them: opened, held against themselves, and read to the last row they claim.
+"""Parquet files of any writer: opened, checked for consistency, and read to the last row that they claim.
 
 Parquet has checksums for pages only (Hudi's writers and ours write them; they are verified), none for page headers and the
 footer. A damaged page header can make a reader pass over a page without a word, a damaged footer can lose a column or

@@ -1,4 +1,4 @@
-"""Which log files what a log compaction wrote stands for, as its commit says it: readers need not open them then.
+"""Which log files the output of a log compaction replaces, as its commit says: readers need not open these.
 
 The header of its blocks lists instants. To know by them that an older log file says nothing else, one would have to read it.
 So the commit's extra metadata have `hoodie.python.log.compacted`: a JSON object from the path of each log file that it wrote to

@@ -1,4 +1,4 @@
-"""What the files of version 6's timeline and archive become where a table is upgraded to version 8 or 9.
+"""Converts the files of version 6's timeline and archive for an upgrade to version 8 or 9.
 
 Commits are JSON on the timeline of version 6, and records of an archived entry; from version 8 on they are Avro containers. Plans,
 cleans, rollbacks, restores and savepoints are the same bytes. Source: Apache Hudi's `SevenToEightUpgradeHandler`.

@@ -1,4 +1,4 @@
-"""What of a registered table has to change for its columns to be those of the table."""
+"""The changes of a registered table that give it the table's columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table is in a metastore: its names, and what each of them shows."""
+"""The names of a table in a metastore, and the rows that each of them shows."""
 
 from __future__ import annotations
 

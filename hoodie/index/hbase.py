@@ -1,4 +1,4 @@
-"""Where keys stand, in HBase: rows as the index HBASE of Apache Hudi 0.x has them, through HBase's Thrift server.
+"""Where keys are stored, kept in HBase: rows as the index HBASE of Apache Hudi 0.x has them, through HBase's Thrift server.
 
 A row's key is the record key. Its column family `_s` has `commit_ts`, `file_name` (the id of the file group) and `partition_path`.
 """

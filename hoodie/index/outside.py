@@ -1,4 +1,4 @@
-"""What tasks do with an index that is kept outside of the table: they ask it about rows of a batch, and tell it what was written.
+"""Tasks over an index that is kept outside of the table: they look up rows of a batch, and put entries for written rows.
 
 An entry counts if the commit that put it does. The rest is up to who plans: the file group of an entry may be gone.
 """

@@ -1,4 +1,4 @@
-"""`hoodie.ingest`: what a user says becomes a plan, and its rounds a result."""
+"""`hoodie.ingest`: arguments become a plan, and its rounds a result."""
 
 from __future__ import annotations
 

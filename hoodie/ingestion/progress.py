@@ -1,4 +1,4 @@
-"""Up to where a table has the rows of a source: in the metadata of its commits, by Apache Hudi's keys and by ours."""
+"""How far a table has loaded a source: in the metadata of its commits, under Apache Hudi's keys and hoodie's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounds of ingestion: ask the source, set apart what does not fit, transform, write rows and checkpoint in one commit.
+"""Rounds of ingestion: read the source, quarantine faulty records, transform, write rows and checkpoint in one commit.
 
 A round that dies leaves nothing: its rows and its checkpoint are one commit, which is there or not. Two that run at once count their
 batches alike, and a batch that a table has already is not written again. So each row is in the table once.

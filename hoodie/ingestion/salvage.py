@@ -1,4 +1,4 @@
-"""What can be read of many records where some cannot: halved until what is wrong stands alone."""
+"""Reads the good ones of many records if some are faulty: halves them until each faulty one is alone."""
 
 from __future__ import annotations
 

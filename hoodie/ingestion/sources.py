@@ -1,4 +1,4 @@
-"""Which source is meant by what a user says."""
+"""The source that a user's arguments name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What methods of table services stand on: an open table, embedded or on Spark."""
+"""The base of methods of table services: an open table, embedded or on Spark."""
 
 from __future__ import annotations
 

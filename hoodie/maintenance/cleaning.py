@@ -1,4 +1,4 @@
-"""What ends the life of old files, commits and partitions, as methods: cleans, archiving, expiry."""
+"""Cleans, archiving and expiry of partitions as methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Erasure as a method: rows go from every file, not from queries alone."""
+"""Erasure as a method: deletes rows from every file, not only from queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a table is whole, and repairs, as methods; and the repair of `hoodie.properties`, which has no open table yet."""
+"""Validation and repairs as methods; and the repair of `hoodie.properties`, which has no open table yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether an expression index is of the time zone that is taken for it.
+"""Whether an expression index has the time zone that hoodie assumes.
 
 Functions of days and hours read a timestamp by a clock. Apache Hudi takes that of Spark's session, and does not write it down. So what
 the index says of some files is computed again before more is written: with records by two clocks, queries would leave out rows.

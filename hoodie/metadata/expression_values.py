@@ -1,4 +1,4 @@
-"""What an expression index is of, and the values of its expression in data files."""
+"""The definition of an expression index, and the values of its expression in data files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the indexes of a metadata table are of: definitions in a file of the table, without which Apache Hudi 1.x uses none of them."""
+"""Definitions of the indexes of a metadata table, in a file of the table, without which Apache Hudi 1.x uses none of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which partitions of a metadata table our writers keep up: where one more goes."""
+"""The partitions of a metadata table that writes maintain: another one is added here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a partition of a metadata table is to who writes it: the records of an instant, its first state, and how records merge."""
+"""A partition of a metadata table for its writer: the records of an instant, its initial state, and how records merge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What keeps a metadata table itself in shape: its clean, its archiving, and the end of compactions whose process died.
+"""Services of a metadata table itself: its clean, its archiving, and the end of compactions whose process died.
 
 All of it under the table's lock, before the delta commit of a write, and by the rules of Apache Hudi's writers.
 """

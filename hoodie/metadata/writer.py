@@ -1,4 +1,4 @@
-"""Keeps a metadata table up: a delta commit for each instant of the table, with the records of each partition.
+"""Maintains a metadata table: a delta commit for each instant of the table, with the records of each partition.
 
 Delta commit T of the metadata table is completed before instant T of the table is, under the table's lock. Until then it does not
 count: readers leave out what the table's timeline has not completed. If T is never completed, `withdraw` takes the delta commit

@@ -1,4 +1,4 @@
-"""`hoodie.migrate`: what a user says becomes steps, and these a result."""
+"""`hoodie.migrate`: arguments become steps, and these a result."""
 
 from __future__ import annotations
 

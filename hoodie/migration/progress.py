@@ -1,4 +1,4 @@
-"""Up to where a table has the files of a source: in the metadata of its commits, so that a migration that died goes on."""
+"""How far a table has copied a source: in the metadata of its commits, so that the next run continues a dead migration."""
 
 from __future__ import annotations
 

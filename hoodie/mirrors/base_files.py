@@ -1,4 +1,4 @@
-"""What a base file has to say to readers of other formats, and whether these can read it at all."""
+"""The description of a base file for other formats, and whether their readers can read it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publishes a table as a Delta table over the same base files: the read-optimized view, without rows that still stand in logs.
+"""Publishes a table as a Delta table over the same base files: the read-optimized view, without rows that are still in log files.
 
 The log is compared with the table, and a version with what differs is created. So whoever dies leaves a whole version or none, and
 the next publication makes up for it. Each reads the log before the table: when the version that follows is free, no newer state of

@@ -1,4 +1,4 @@
-"""What a look at a table found wrong, and what a repair did about it."""
+"""Findings of checks of a table, and results of repairs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of an index of a table, and whether it agrees with the rows."""
+"""Information about an index of a table, and whether it agrees with the rows."""
 
 from __future__ import annotations
 

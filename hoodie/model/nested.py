@@ -1,4 +1,4 @@
-"""What is inside of columns: its paths, and what of it may be null: everything, whatever a writer said of it.
+"""Nested fields of columns: their paths, and their nullability: all of them may be null, whatever a writer stated.
 
 A field of a struct has no value where the struct itself is null, so that engines which take "not null" for a promise about
 every row cannot hold a null struct. Parquet files of Spark have all fields nullable for the same reason.

@@ -1,4 +1,4 @@
-"""Sizes and times that work is cut by: chosen by measurement, the same for every table, and no options of users.
+"""Sizes and durations that limit units of work: chosen by measurement, the same for every table, and no options of users.
 
 They are one value, handed down from the open table to its plans and tasks, so that a test brings its own and patches nothing.
 """

@@ -1,4 +1,4 @@
-"""What a commit has to hold before it is made, by SQL queries; and who is told of it: an HTTP address, and a gateway of Prometheus."""
+"""Validators, which check a commit by SQL queries; and receivers of commits: an HTTP address, a Kafka topic, a Prometheus gateway."""
 
 from __future__ import annotations
 

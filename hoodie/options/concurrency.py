@@ -1,4 +1,4 @@
-"""How writers live together: locks, heartbeats, and what becomes of those that died."""
+"""Options of concurrent writers: locks, heartbeats, and the treatment of dead writers."""
 
 from __future__ import annotations
 

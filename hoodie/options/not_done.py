@@ -1,4 +1,4 @@
-"""What Apache Hudi does when an option asks for it, and this release does not: said at each write or read, never in silence.
+"""Features of Apache Hudi that an option asks for and this release lacks: each write or read reports them.
 
 A request is refused where a query would give other rows without it. Where a service of the table would run beside the
 rows, it is a warning: the write stands, the service did not run.

@@ -1,4 +1,4 @@
-"""What a table is: asked for in options, and remembered in `hoodie.properties`."""
+"""Properties of a table: set by options, and stored in `hoodie.properties`."""
 
 from __future__ import annotations
 

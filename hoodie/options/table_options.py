@@ -1,4 +1,4 @@
-"""What options ask of a table: it remembers them, so that later writes need none."""
+"""Options of a table: it remembers them, so that later writes need none."""
 
 from __future__ import annotations
 

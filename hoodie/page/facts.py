@@ -1,4 +1,4 @@
-"""What the page tells of a table: plain values, gathered from one snapshot. It reads metadata only, no row."""
+"""The data of the page: plain values, gathered from one snapshot. It reads metadata only, no row."""
 
 from __future__ import annotations
 

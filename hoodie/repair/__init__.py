@@ -1,4 +1,4 @@
-"""What finds damage of a table, and mends it."""
+"""Finds and repairs damage of a table."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What is wrong with a table, or will be, on one page: each finding with the action that mends it. Nothing is changed."""
+"""What is wrong with a table, or will be, on one page: each finding with its repair. Nothing is changed."""
 
 from __future__ import annotations
 

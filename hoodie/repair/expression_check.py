@@ -1,4 +1,4 @@
-"""Whether an expression index says what the values in the files are. All of it is read, and the column in all files."""
+"""Whether an expression index agrees with the values in the files. All of it is read, and the column in all files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a partition of the metadata table says what the files of the table do. All of it is read, and all of these."""
+"""Whether a partition of the metadata table agrees with the files of the table. All of it is read, and all of these."""
 
 from __future__ import annotations
 

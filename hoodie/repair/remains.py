@@ -1,4 +1,6 @@
-"""What of a table may still hold deleted rows: older versions of files, logs, bounds in commits, files that were set aside."""
+"""Places of a table that may still hold deleted rows: older versions of files, log files, bounds in commits, files that were set
+aside.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the newest state of a table is whole: what the checks find of damage, and how much was looked at."""
+"""Whether the newest snapshot of a table is complete: the damage that checks find, and how much they checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table services that there are."""
+"""All table services."""
 
 from __future__ import annotations
 

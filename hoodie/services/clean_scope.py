@@ -1,4 +1,4 @@
-"""What a clean has to look at: known from the timeline, and from the metadata of its commits, without a listing."""
+"""The partitions that a clean checks: known from the timeline, and from the metadata of its commits, without a listing."""
 
 from __future__ import annotations
 

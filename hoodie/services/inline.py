@@ -1,4 +1,4 @@
-"""What follows a commit: services that are due. Never inside the commit; their failure does not undo it."""
+"""Services that are due after a commit. Never inside the commit; their failure does not undo it."""
 
 from __future__ import annotations
 

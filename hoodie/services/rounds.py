@@ -1,4 +1,4 @@
-"""The rounds of a services job: what is due on a table is done, one piece after the other, beside its writers.
+"""The rounds of a services job: they run the due services of a table one by one, while its writers go on.
 
 What is due: dead writers are rolled back first. Plans that wait on the timeline are run, oldest first, whoever made them. A
 service is planned when the options' numbers say so (`hoodie.compact.inline.max.delta.commits`, what cleans and the archive keep),

@@ -1,4 +1,4 @@
-"""What keeps a table in shape and has no plan on the timeline that anybody could run later, so that it is no `Service`."""
+"""Upkeep of a table without a plan on the timeline that another process could run, so that it is no `Service`."""
 
 from __future__ import annotations
 

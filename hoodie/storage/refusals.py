@@ -1,4 +1,4 @@
-"""Storages that fail or take no more: errors of the system, or of a server, as those that say what to do."""
+"""Failing or full storages: converts errors of the system, or of a server, into errors that say what to do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One place that knows which files a table has, for everybody who asks: over HTTP, as Apache Hudi's timeline server answers."""
+"""One server that knows the files of a table: over HTTP, with the answers of Apache Hudi's timeline server."""
 
 from hoodie.timeline_server.server import TimelineServer, start
 

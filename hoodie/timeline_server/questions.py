@@ -1,4 +1,4 @@
-"""What the methods of Apache Hudi's file system view give, from a view of ours.
+"""Answers of the methods of Apache Hudi's file system view, from hoodie's view.
 
 They differ from what a reader of ours asks in two things: a slice of a pending compaction stands by itself unless the method merges
 it, and a moment is an instant time against which the slices' base instants are held. Slices come newest first.

@@ -1,4 +1,4 @@
-"""How the place of a named consumer moves: only from where its reader found it, so that of two readers one is told.
+"""Moves the position of a named consumer: only from where its reader found it, so that the slower of two readers gets an error.
 
 A storage that compares and swaps does so. Elsewhere the table lock is held while the file is looked at again and replaced.
 """

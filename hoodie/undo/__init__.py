@@ -1,4 +1,4 @@
-"""What undoes writes: rollback, restore, and recovery from what dead processes left."""
+"""Undoes writes: rollback, restore, and recovery from dead processes."""
 
 from typing import TYPE_CHECKING
 

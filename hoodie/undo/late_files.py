@@ -1,5 +1,5 @@
-"""Files of undone instants that came after these were undone. Behind the start of the active timeline they would count, so they are
-looked for before their instants come to lie there.
+"""Files of undone instants that appeared after the undo. Behind the start of the active timeline they would count, so they are looked
+for before their instants come to lie there.
 
 A writer that was rolled back can publish nothing more. A copy that a store had already begun for it can still land, and a task of
 another engine may go on for a while. While the instant lies on the active timeline and is not completed, no reader takes such a file.

@@ -1,4 +1,4 @@
-"""What may be taken back, and what that costs: asked before a restore or the rollback of a commit, and for their previews.
+"""Which commits may be undone, and the rows and files that this loses: for restores, rollbacks of a commit, and their previews.
 
 The rules are those of Apache Hudi, which refuses to undo a savepointed commit, and a commit after which others were completed. Some
 more keep a table from losing rows: the files of the state to come must be there, nobody may be writing, and the commits that go

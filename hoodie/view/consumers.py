@@ -1,4 +1,4 @@
-"""Places of named consumers in a table: up to where each has read, and which commits it has not.
+"""Positions of named consumers in a table: how far each has read, and which commits it has not.
 
 `.hoodie/.hoodie_py/consumers/<name>.json` is one JSON object: `position` (null: the beginning), `before_images`, `moved_at_ms`,
 `revision`, which is another one in each file, and the process that wrote it. How one is moved: `txn/consumer_places.py`.

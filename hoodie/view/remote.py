@@ -1,4 +1,4 @@
-"""The files of a table as a timeline server knows them: ours, or Apache Hudi's.
+"""The files of a table from a timeline server: hoodie's, or Apache Hudi's.
 
 A request tells the timeline under which the answer will be read. A server that is behind syncs; one that cannot says so. A server
 that is killed, slow, unreachable or of another mind costs time: after the retries the caller lists the partitions itself, and the

@@ -1,4 +1,4 @@
-"""What is left to do of a write after others were completed first: which of its tasks are as they were. Pure."""
+"""The remaining work of a write after others were completed first: which of its tasks are unchanged. Pure."""
 
 from __future__ import annotations
 

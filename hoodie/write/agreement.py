@@ -1,4 +1,4 @@
-"""Whether a table's properties fit its files: a write that went by others would store keys twice, or rows in foreign folders.
+"""Whether a table's properties fit its files: with wrong properties a write would store keys twice, or rows in wrong folders.
 
 The columns that the properties name must be among the table's, and make the keys and paths of rows that are stored. A thousand rows of
 one file of the newest commits are looked at, once for a process and the properties it has.

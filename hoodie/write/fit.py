@@ -1,4 +1,4 @@
-"""The values of a batch in the table's types, each as it is: one that would become another is an error that shows it."""
+"""The values of a batch in the table's types, unchanged: a value that would change raises an error that shows it."""
 
 from __future__ import annotations
 

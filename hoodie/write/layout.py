@@ -1,4 +1,4 @@
-"""Whether a table's keys are spread over buckets, before anything is written to it; what its files say is remembered.
+"""Whether a table's keys are spread over buckets, found in its files before the first write, and remembered.
 
 Tables of ours say it in their properties. Those of Apache Hudi do not: there the file ids and the keys of some files decide, and an
 option where these leave a choice. To write such a table with another index would store keys twice.

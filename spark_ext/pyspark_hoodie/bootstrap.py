@@ -1,4 +1,4 @@
-"""Jobs with the operation `bootstrap`: files become a table, and the DataFrame is not looked at."""
+"""Jobs with the operation `bootstrap`: files become a table, and the DataFrame is ignored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-/* A file index of Spark's that leaves out the files in which no row can fulfil a filter.
+/* A file index of Spark that skips files in which no row can match a filter.
  *
  * Spark compiles this as it compiles its queries, once a session; so it is the body of a class, in the Java that Janino knows.
  * Scala 2.12 has another Seq. What is known of the files comes as text and is read when a filter first asks for a column: at

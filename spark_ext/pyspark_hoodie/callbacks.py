@@ -1,4 +1,4 @@
-"""Functions of Python that Java of ours calls: their errors come back to the user's call as they were raised."""
+"""Python functions that hoodie's Java code calls: their errors reach the user's call unchanged."""
 
 from __future__ import annotations
 

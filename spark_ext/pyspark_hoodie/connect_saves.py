@@ -1,4 +1,4 @@
-"""What DataFrames of Connect's clients write into tables by name: the client commits, as it does for statements of SQL."""
+"""DataFrames of Connect clients that are saved into tables by name: the client commits, as for SQL statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark's daemon of Python workers, with everything in memory that tasks of ours import: `spark.python.daemon.module`.
+"""Spark's daemon of Python workers, with all imports of hoodie's tasks in memory: `spark.python.daemon.module`.
 
 Spark ends Python workers that had nothing to do for a minute, so a job that writes every other minute starts new ones each time,
 and each imports pyarrow and this package for half a second before it does anything. Workers are forked from the

@@ -1,4 +1,4 @@
-"""Errors of queries as errors of ours: files that are gone, for which Spark advises a REFRESH TABLE, and what tasks of ours raise."""
+"""Errors of queries as hoodie's errors: missing files, for which Spark advises a REFRESH TABLE, and errors of hoodie's tasks."""
 
 from __future__ import annotations
 

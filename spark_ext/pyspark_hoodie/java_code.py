@@ -1,4 +1,4 @@
-"""Java of ours that Spark compiles as it compiles its queries, in classic sessions."""
+"""Java code that Spark compiles as it compiles its queries, in classic sessions."""
 
 from __future__ import annotations
 

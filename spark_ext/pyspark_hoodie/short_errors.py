@@ -1,4 +1,4 @@
-"""Errors as Spark shows them to users: it quotes whole tracebacks, ours say enough by themselves."""
+"""Short errors for users: Spark quotes whole tracebacks, which hoodie's messages do not need."""
 
 from __future__ import annotations
 

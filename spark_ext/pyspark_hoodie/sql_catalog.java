@@ -1,4 +1,4 @@
-/* The session's catalog, with our tables among the others.
+/* The session's catalog, which also has hoodie tables.
  *
  * Entries are kept where Spark keeps them. Python makes and opens the tables.
  */

@@ -1,4 +1,4 @@
-"""Tables by name: a catalog of Spark's with ours among the others, for classic sessions.
+"""Tables by name: a catalog of Spark that also has hoodie tables, for classic sessions.
 
 Its classes are Java text that Spark's own compiler makes classes of (`sql_catalog.java`, `sql_table.java`, `sql_planning.java`).
 Spark's catalog keeps the entries: name, location, properties. The table's own files say everything else. Spark's analyzer gives

@@ -1,4 +1,4 @@
-"""UPDATE, DELETE and MERGE as one SELECT of what becomes of rows, for clients of Connect, whose Spark has no catalog of ours.
+"""UPDATE, DELETE and MERGE as one SELECT of the new rows, for Connect clients, whose server has no hoodie catalog.
 
 Only clauses are found here. Expressions stay as they were written, and Spark gives them their meaning.
 """

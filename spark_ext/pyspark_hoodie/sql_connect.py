@@ -1,4 +1,4 @@
-"""SQL of clients of Connect: statements about tables of ours, carried out by the client.
+"""SQL of Connect clients: the client runs statements about hoodie tables.
 
 The server's catalog keeps names and locations. A query reads DataFrames in the place of tables; UPDATE, DELETE and MERGE become one
 SELECT of what they change; Spark gives all expressions their meaning, and the client commits.

@@ -1,4 +1,4 @@
-"""Statements about tables and their entries that Spark has for its own tables only, on tables of ours.
+"""Statements about tables and their catalog entries that Spark has for its own tables only, on hoodie tables.
 
 `CREATE TABLE … LIKE` becomes a CREATE TABLE with all that it says, `ALTER TABLE … SET SERDEPROPERTIES` a SET TBLPROPERTIES.
 `MSCK REPAIR TABLE` and `ANALYZE TABLE` have nothing to do: partitions and statistics are those of the table's files.

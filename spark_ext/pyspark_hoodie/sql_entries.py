@@ -1,4 +1,4 @@
-"""Entries of a server's catalog, as a client of Connect sees them: name, location and properties of tables of ours."""
+"""Entries of a server's catalog for a Connect client: name, location and properties of hoodie tables."""
 
 from __future__ import annotations
 

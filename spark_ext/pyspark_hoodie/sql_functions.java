@@ -1,4 +1,4 @@
-/* Table functions of ours in the session's registry.
+/* Hoodie's table functions in the session's registry.
  *
  * Python makes the plan of their rows while Spark analyzes a statement.
  */

@@ -1,4 +1,4 @@
-"""`enable` for SQL and tables by name: before a statement runs that may name a table of ours, Spark gets the catalog that knows it.
+"""`enable` for SQL and tables by name: before a statement that may name a hoodie table, Spark gets the catalog that knows it.
 
 Statements go to Spark as they were written. A client of Connect cannot have such a catalog: there those that would make a table
 which Spark cannot read back are stopped, and of others it is said after they failed what to do instead.

@@ -1,4 +1,4 @@
-/* Physical plans of statements about our tables.
+/* Physical plans of statements about hoodie tables.
  *
  * Scans are plans that Python makes, and writes hand Python their rows.
  */

@@ -1,4 +1,4 @@
-"""Tables of ours in a query, for clients of Connect: DataFrames stand in their place."""
+"""Hoodie tables in a query of a Connect client: DataFrames replace them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Statements about our tables that Spark's grammar lacks, or its analyzer refuses: they become calls of `HoodieTable`, or others.
+"""Statements about hoodie tables that Spark's grammar lacks, or its analyzer refuses: they become calls of `HoodieTable`, or other
+statements.
 
 `CALL`, `SHOW INDEXES`, `CREATE INDEX`, `DROP INDEX`, `INSERT OVERWRITE DIRECTORY … USING hoodie`, `MERGE` and `INSERT WITH SCHEMA
 EVOLUTION`.

@@ -1,4 +1,4 @@
-/* A table of ours in Spark's catalog: what it can do, what is read of it, and what is written to it. Python does the work.
+/* A hoodie table in Spark's catalog: its capabilities, its reads and its writes. Python does the work.
  *
  * Janino compiles this: no lambdas, and no generics of Scala. `planning.java` makes physical plans of the scans and writes.
  */
