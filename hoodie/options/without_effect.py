@@ -171,7 +171,7 @@ REASONS: dict[str, tuple[str, ...]] = {
     "it counts for Spark SQL's statements on catalog tables": (
         *("hoodie.spark.sql.", "hoodie.sql.", "hoodie.bulkinsert.overwrite."),
     ),
-    "files are listed, retried and kept in ways of our own": (
+    "hoodie lists, retries and caches files in its own way": (
         *("hoodie.filesystem.", "hoodie.embed.timeline.server.", "hoodie.refresh.timeline.", "hoodie.assume.date."),
     ),
     "a query plans from the files of its commits": (
