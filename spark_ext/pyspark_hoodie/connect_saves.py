@@ -39,7 +39,7 @@ def overwrite(frame: DataFrame, name: str, condition: Column, options: Mapping[s
     if table is None:
         return False
     rows = _by_name(table, frame)
-    table.write("overwrite paths", rows, options, table.paths_where(condition))
+    table.write("overwrite paths", rows, options, table.paths_where(condition, "overwrite(condition)"))
     return True
 
 

@@ -287,10 +287,16 @@ class _Statement:
         names = [name for name in table.schema.names if name.lower() not in fixed]
         if words.sees("(") and not words.tokens[words.at + 1].says(*_QUERIES):
             names = [part[-1].name for part in words.parts()]
-        if words.sees("REPLACE"):
-            _refuse("INSERT … REPLACE WHERE", "DELETE the rows, and INSERT")
+        replaced = None
+        if words.take("REPLACE", "WHERE"):
+            start = words.at
+            words.at = words.find(*(word for word in _QUERIES if word != "("))
+            replaced = table.paths_where(F.expr(words.slice(start, words.at)), "INSERT … REPLACE WHERE")
         rows = self.rows(words.at)
         whole = filled(table, rows, rows.columns if by_name else names, fixed)
+        if replaced is not None:
+            table.write("overwrite paths", whole, {}, replaced)
+            return self.nothing()
         table.write(*self.mode(fixed, whole, overwrites=overwrites, dynamic=dynamic))
         return self.nothing()
 

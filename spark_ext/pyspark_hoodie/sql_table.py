@@ -277,13 +277,13 @@ class CatalogTable:
         row = self._row_of(values)
         return (str(keygen.partitions(row)[0].as_py()),)
 
-    def paths_where(self, condition: Any) -> list[str]:
-        """The paths of partitions with rows that fulfil a condition on partition columns, a Column.
+    def paths_where(self, condition: Any, what: str) -> list[str]:
+        """The paths of partitions with rows that fulfil a condition on partition columns, a Column. `what` replaces them.
 
         Raises:
             OptionError: Spark does not find a column of the condition among them.
         """
-        self.require_changeable("overwrite(condition)")
+        self.require_changeable(what)
         by = [name for name in self._core.config.partition_fields if "." not in name]
         rows = self.rows([*by, PARTITION_PATH]).withColumnRenamed(PARTITION_PATH, "hoodie_path")
         rows = rows.alias(self._name.rpartition(".")[2].strip("`"))
@@ -291,7 +291,7 @@ class CatalogTable:
             found = rows.where(condition).select("hoodie_path").distinct().collect()
         except AnalysisException as error:
             raise OptionError(
-                f"overwrite(condition) of table {self._name} replaces whole partitions, so the condition is of partition columns "
+                f"{what} of table {self._name} replaces whole partitions, so the condition is of partition columns "
                 f"({', '.join(by) or 'it has none'}): {str(error).partition(chr(10))[0]}"
             ) from error
         return sorted(row[0] for row in found)
