@@ -85,7 +85,9 @@ def test_a_merge_that_only_deletes_has_no_values():
     [
         ("SELECT a, b FROM x, db.y z JOIN `w` ON z.a = w.a, v WHERE c IN (SELECT d, e FROM u)", "x db.y w v u"),
         ("SELECT extract(YEAR FROM a), trim(BOTH 'x' FROM b), a IS DISTINCT FROM c FROM (SELECT 1, f FROM g)", "g"),
-        ("WITH q AS (SELECT * FROM x) SELECT * FROM q, LATERAL explode(array(1, 2)), hoodie.`/a/b`", "x q hoodie./a/b"),
+        ("WITH q AS (SELECT * FROM x) SELECT * FROM q, LATERAL explode(array(1, 2)), hoodie.`/a/b`", "x hoodie./a/b"),
+        ("WITH q (a, b) AS (SELECT * FROM q), r AS (SELECT * FROM Q) MERGE INTO t USING r ON f(x)", "q"),
+        ("SELECT * FROM (WITH q AS (SELECT 1) SELECT * FROM q, db.q) JOIN q", "db.q q"),
         ("SELECT * FROM x VERSION AS OF '20260101' JOIN y FOR SYSTEM_TIME AS OF '2026-01-01'", "x y"),
         ("SELECT * FROM range(3), hudi_query('t', 'snapshot')", "hudi_query"),
         ("SELECT * FROM x GROUP BY a, b HAVING f(c, d) ORDER BY e, g", "x"),
