@@ -159,3 +159,23 @@ def test_rounds_without_rows_and_strict_ones(spark: SparkSession, tmp_path: Path
     (done,) = pyspark_hoodie.ingest(spark, folder, t).rounds
     assert (done.rows, done.bad, done.checkpoint) == (0, 1, "1000000")
     assert pyspark_hoodie.ingest(spark, folder, t).rounds == ()
+
+
+def test_few_records_of_a_topic_are_read_by_the_driver(spark: SparkSession, tmp_path: Path) -> None:
+    """`integration/test_kafka_on_spark.py` has many."""
+    pytest.importorskip("confluent_kafka")
+    from tests.ingestion.stand_in_kafka import Kafka, Topic  # noqa: PLC0415 - needs the extra
+
+    kafka = Kafka(t=Topic(2))
+    place = {"connector": "postgresql", "name": "shop", "schema": "public", "ts_ms": 0}
+    for n in range(4):
+        event = {"op": "c", "after": {"id": n % 3, "n": n}, "source": {**place, "lsn": n}}
+        kafka.topics["t"].put(n % 2, json.dumps(event).encode(), b"nonsense")
+    how: Any = {"record_key": "id", "changes": "postgres", "max_rows": 6}
+    expected = hoodie.ingest(kafka.source(), tmp_path / "embedded", **how).rounds
+    done = pyspark_hoodie.ingest(spark, kafka.source(), tmp_path / "spark", **how).rounds
+    for name in ("rows", "bad", "pieces", "waiting", "checkpoint"):
+        assert [getattr(each, name) for each in done] == [getattr(each, name) for each in expected], name
+    assert rows(tmp_path / "spark") == rows(tmp_path / "embedded")
+    assert kept_apart(tmp_path / "spark") == kept_apart(tmp_path / "embedded")
+    assert pyspark_hoodie.ingest(spark, kafka.source(), tmp_path / "spark", changes="postgres").rounds == ()
