@@ -1,4 +1,4 @@
-"""A consumer of Kafka: how it is made, and what it says of a partition. confluent-kafka is an optional extra."""
+"""Creates a consumer of Kafka, and asks it about partitions. confluent-kafka is an optional extra."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Ranges of offsets that tasks read, each with a consumer of its own, as batches of records whose values are bytes.
+"""Ranges of offsets: each task reads one with its own consumer, as batches of records whose values are bytes.
 
-Where a range ends is said before it is read, so whoever reads it again gets the same records. An offset need not have a record:
-transactions leave marks, and compaction leaves holes.
+The driver fixes the end of a range before a task reads it, so a task that reads it again gets the same records. An offset need not
+have a record: transactions leave marks, and compaction leaves holes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Records of topics that tasks decode: first what types their columns have, then what cannot be a row, then their rows.
+"""Tasks decode records of topics: first the types of their columns, then the records to quarantine, then the rows.
 
-Embedded ingestion has all values of a round at once (`kafka.py`). Tasks have a batch of them, so the types that fit all are found
-before. The rows, and what is set apart, come out the same.
+Embedded ingestion has all values of a round at once (`kafka.py`). A task has one batch, so hoodie finds the types that
+fit all batches first. Rows and quarantined records are the same either way.
 """
 
 from __future__ import annotations

@@ -46,20 +46,20 @@ def ingest(
     target: str | PathLike[str],
     **arguments: Any,
 ) -> IngestResult:
-    """Write what is new in a source into a table by Spark: its executors read the files of a folder or the topics of Kafka, and
-    write the rows.
+    """Write new rows of a source to a table by Spark: executors read the files of a folder or the topics of Kafka, and write the
+    rows.
 
-    It goes by the same checkpoints as `hoodie.ingest`, and either goes on where the other ended. The rows of other sources come by
-    way of the driver. For topics the executors need confluent-kafka, too.
+    The driver reads other sources. Checkpoints are those of `hoodie.ingest`, and either goes on where the other ended. For topics the
+    executors need confluent-kafka, too.
 
     Args:
         spark: the session, classic or Connect.
         source, target: as `hoodie.ingest` takes them.
-        arguments: those of `hoodie.ingest`, by their names. `sql` is of Spark's dialect. Storages are reached as the session says,
-            and as `storage_options` and `source_options` do.
+        arguments: those of `hoodie.ingest`, by name. `sql` is in Spark's dialect. The session's settings for storages count, beside
+            `storage_options` and `source_options`.
 
     Returns:
-        The rounds that were done.
+        The rounds that it carried out.
 
     Raises:
         OptionError: as `hoodie.ingest` does; or the session has a temporary view named `source`, which the query names.

@@ -1,7 +1,7 @@
-"""`df.mergeInto` of a table of ours: clauses are kept, and `merge()` carries them out.
+"""`df.mergeInto` of a hoodie table: hoodie keeps the clauses until `merge()` carries them out.
 
-In a classic session Spark does that, and the table has the columns already which the MERGE adds. On Connect the client makes one
-DataFrame of what becomes of rows, as `sql_changes.py` does it for statements, and commits it.
+In a classic session Spark carries them out, on a table that already has the columns that the MERGE adds. On Connect the client makes
+one DataFrame of the changed rows, as `sql_changes.py` does for statements, and commits it.
 """
 
 from __future__ import annotations

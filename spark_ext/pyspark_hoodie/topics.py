@@ -1,7 +1,7 @@
 """Topics of Kafka by Spark: executors read ranges of offsets, and decode them.
 
-The driver learns where partitions end, which types columns have, and what is set apart (`hoodie/ingestion/kafka_types.py`). The
-records of a round are kept until it ends, so that Kafka is read once.
+The driver learns where partitions end, which types columns have, and which records to quarantine
+(`hoodie/ingestion/kafka_types.py`). Spark keeps the records of a round until it ends, so that it reads Kafka once.
 """
 
 from __future__ import annotations
