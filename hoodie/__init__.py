@@ -21,8 +21,8 @@ def __getattr__(name: str) -> Any:
         if name == "__all__":
             return [*public.__all__, "__version__"]
         if name in public.__all__:
-            globals()[name] = found = getattr(public, name)
-            return found
+            globals()[name] = result = getattr(public, name)
+            return result
         from hoodie.model.late import late  # noqa: PLC0415
 
         return late(__name__)(name)

@@ -149,7 +149,7 @@ class Consumer(Generic[R]):
             self._announce_images()
         since = self.position
         try:
-            found = self._changes(
+            result = self._changes(
                 since,
                 end or _NOTHING,
                 columns,
@@ -159,9 +159,9 @@ class Consumer(Generic[R]):
                 meta_columns=meta_columns,
             )
         except InstantNotFoundError as exc:
-            raise InstantNotFoundError(self._lost(exc)) from exc
+            raise InstantNotFoundError(self._lost_position(exc)) from exc
         self._until = end
-        return found
+        return result
 
     @changes_table
     def commit(self) -> None:
@@ -219,8 +219,8 @@ class Consumer(Generic[R]):
         if open_end is None:
             least, what = self._stored.place.position or InstantTime(), "its place, which seek() can move back"
             # Beyond what can be passed there may come rows that nobody would look for any more.
-            found = self._newest() or InstantTime()
-            end = found if requested_end is None else min(requested_end, found)
+            newest = self._newest() or InstantTime()
+            end = newest if requested_end is None else min(requested_end, newest)
         else:
             least, what = open_end, "the end of the open range, which commit() closes"
             end = open_end
@@ -230,10 +230,10 @@ class Consumer(Generic[R]):
 
     def _newest(self) -> InstantTime | None:
         """The last commit that can be passed; the place, where that lies behind it."""
-        found, place = safe_end(self._context), self._stored.place.position
-        if found is None or (place is not None and place > found):
+        newest, place = safe_end(self._context), self._stored.place.position
+        if newest is None or (place is not None and place > newest):
             return place
-        return found
+        return newest
 
     def _announce_images(self) -> None:
         """Say in the table that the change feed is read: from now on cleans keep its files."""
@@ -251,14 +251,14 @@ class Consumer(Generic[R]):
         self._stored = move_place(self._context, self._stored, place, ours=self._tried)
 
     def _read_again(self) -> None:
-        found = read_place(self._context.storage, self.name)
-        if found is None:
+        stored = read_place(self._context.storage, self.name)
+        if stored is None:
             raise OptionError(
                 f"there is no consumer {self.name!r} of table {self.uri} any more: table.consumer() makes it"
             )
-        self._stored, self._until, self._images, self._was_left = found, None, False, False
+        self._stored, self._until, self._images, self._was_left = stored, None, False, False
 
-    def _lost(self, exc: InstantNotFoundError) -> str:
+    def _lost_position(self, exc: InstantNotFoundError) -> str:
         return (
             f"consumer {self.name!r} stands at {shown(self.position)} and cannot go on from there: {exc}\n"
             f"It cannot get the changes since then one by one. Call seek({LATEST!r}) and then read the whole table, or seek() "
@@ -365,12 +365,12 @@ def position_of(context: TableContext, moment: Moment, *, name: str) -> InstantT
     latest = snapshot.timeline.readable_until(snapshot.pending_writes)
     if isinstance(moment, str) and moment.strip().lower() == LATEST:
         return latest
-    found = parse_begin_option(
+    position = parse_begin_option(
         counted(moment, lambda: context.snapshot().timeline.commits, name=name),
         name=name,
         zone=zone_of(context.config.timezone),
     )
-    if found == BEGINNING or latest is None:
+    if position == BEGINNING or latest is None:
         return None
-    refuse_undone(snapshot.active, snapshot.timeline, found, table=context.storage.uri)
-    return min(found, latest)
+    refuse_undone(snapshot.active, snapshot.timeline, position, table=context.storage.uri)
+    return min(position, latest)

@@ -15,7 +15,7 @@ def harmless(text: str) -> str:
     """A text that may quote a table, as a terminal may show it: control characters, those that turn the direction of writing, and
     halves of characters are written out by their numbers. Lines and tabs stay.
     """
-    return _UNSAFE.sub(lambda found: ascii(found[0])[1:-1], text)
+    return _UNSAFE.sub(lambda match: ascii(match[0])[1:-1], text)
 
 
 class HoodieError(Exception):

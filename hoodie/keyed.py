@@ -85,10 +85,10 @@ def key_types(context: TableContext, schema: pa.Schema) -> pa.Schema:
     stored = context.snapshot().schema
     if stored is None:
         raise OptionError(f"table {config.name!r} is empty: no row of it has a key")
-    given = storable(pa.schema([schema.field(name) for name in record_key_columns(config)]))
+    keys = storable(pa.schema([schema.field(name) for name in record_key_columns(config)]))
     leave = leave_of(config, OperationRules.of(WriteOperation.DELETE, WriteOptions()), WriteOptions())
-    found = reconcile(stored, given, table_name=config.name, leave=leave)
-    return pa.schema([found.field(name).with_nullable(True) for name in given.names])
+    fields = reconcile(stored, keys, table_name=config.name, leave=leave)
+    return pa.schema([fields.field(name).with_nullable(True) for name in keys.names])
 
 
 def where_keys(context: TableContext, keys: pa.Table, options: WriteOptions) -> Any:
@@ -102,8 +102,8 @@ def where_keys(context: TableContext, keys: pa.Table, options: WriteOptions) -> 
     if config.generates_keys:
         return Among(RECORD_KEY, _distinct(fitting.column(RECORD_KEY)))
     if config.populate_meta_fields:
-        made = table_keys(context, context.snapshot(), options).keys(fitting)
-        return Among(RECORD_KEY, _distinct(made))
+        record_keys = table_keys(context, context.snapshot(), options).keys(fitting)
+        return Among(RECORD_KEY, _distinct(record_keys))
     (name, *others) = record_key_columns(config)
     if others or pa.types.is_nested(fitting.column(name).type):
         raise KeyFieldError(
@@ -115,5 +115,5 @@ def where_keys(context: TableContext, keys: pa.Table, options: WriteOptions) -> 
 
 
 def _distinct(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    found = pc.unique(values)
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    distinct = pc.unique(values)
+    return distinct.combine_chunks() if isinstance(distinct, pa.ChunkedArray) else distinct

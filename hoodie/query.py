@@ -71,9 +71,13 @@ def sql(
         >>> hoodie.sql("UPDATE trips SET fare = fare * 1.1 WHERE id IN (SELECT id FROM late)", trips=table, late=frame)
     """
     with hoodie.dml.duck.connection("", memory_bytes=_MEMORY_BYTES):  # says what is missing, and what no statement is
-        found = hoodie.dml.split.split(hoodie.dml.parameters.with_values(statement, params) if params else statement)
-    given = {**(tables or {}), **named}
-    return _Session(_by_path(statement, {name.lower() for name in given}) | given, options).run(found)
+        parsed_statement = hoodie.dml.split.split(
+            hoodie.dml.parameters.with_values(statement, params) if params else statement
+        )
+    all_tables = {**(tables or {}), **named}
+    return _Session(_by_path(statement, {name.lower() for name in all_tables}) | all_tables, options).run(
+        parsed_statement
+    )
 
 
 def statements_of(script: str) -> list[str]:
@@ -85,16 +89,16 @@ def statements_of(script: str) -> list[str]:
 _BEFORE_TABLES = ("FROM", "JOIN", "INTO", "UPDATE", "USING", "OVERWRITE", "TABLE")
 
 
-def _by_path(statement: str, given: Container[str]) -> dict[str, Any]:
+def _by_path(statement: str, names: Container[str]) -> dict[str, Any]:
     """Tables that a statement calls by their paths."""
     words = hoodie.dml.tokens.tokens_of(statement)
-    found = {}
+    result = {}
     for before, word in pairwise(words):
         if before.says(*_BEFORE_TABLES) and (word.is_text or word.text.startswith('"')):
             path = hoodie.dml.tokens.plain(word)
-            if path.lower() not in given and _is_there(path):
-                found[path] = path
-    return found
+            if path.lower() not in names and _is_there(path):
+                result[path] = path
+    return result
 
 
 def _is_there(path: str) -> bool:
@@ -104,8 +108,8 @@ def _is_there(path: str) -> bool:
 
 
 class _Session:
-    def __init__(self, given: Mapping[str, Any], options: Mapping[str, str] | None) -> None:
-        self.given = {name.lower(): _opened(name, each) for name, each in given.items()}
+    def __init__(self, tables: Mapping[str, Any], options: Mapping[str, str] | None) -> None:
+        self.tables = {name.lower(): _table_or_rows(name, each) for name, each in tables.items()}
         self.options = options
 
     def run(self, statement: Query | Update | Delete | Insert | MergeInto) -> pa.Table | CommitResult:
@@ -134,11 +138,11 @@ class _Session:
             pinned = scan if each is table and scan is not None else each._pinned()
             return hoodie.read.dataset.TableDataset(pinned)
 
-        return {name: of(each) for name, each in self.given.items()}
+        return {name: of(each) for name, each in self.tables.items()}
 
     def rows(self, query: Query, data: Mapping[str, Any]) -> pa.Table:
         failed: list[Exception] = []
-        where = ", ".join(self.given) or "(none)"
+        where = ", ".join(self.tables) or "(none)"
         with hoodie.dml.duck.connection(where, memory_bytes=_MEMORY_BYTES, failed=failed) as con:
             parts = {name: self.part(part) for name, part in query.parts}
             hoodie.dml.duck.register(con, {**data, **parts}, failed)
@@ -154,34 +158,34 @@ class _Session:
         return dataset(lambda columns, where: table.changes(part.since, part.until, columns, where))
 
     def table(self, name: str) -> HoodieTable:
-        found = self.given.get(name.lower())
-        if found is None and _is_there(name):
-            found = self.given[name.lower()] = open_table(name)
-        if not isinstance(found, HoodieTable):
-            there = ", ".join(known for known, each in self.given.items() if isinstance(each, HoodieTable)) or "none"
+        result = self.tables.get(name.lower())
+        if result is None and _is_there(name):
+            result = self.tables[name.lower()] = open_table(name)
+        if not isinstance(result, HoodieTable):
+            there = ", ".join(other for other, each in self.tables.items() if isinstance(each, HoodieTable)) or "none"
             raise OptionError(f"the statement is about a table {name!r}, which is not given; tables that are: {there}")
-        return found
+        return result
 
     def insert(self, statement: Insert) -> CommitResult:
         table = self.table(statement.table)
         schema = table.schema
 
         def rows(scan: NewScan) -> pa.Table:
-            found = self.rows(statement.query, self.data(table, scan))
+            result = self.rows(statement.query, self.data(table, scan))
             columns = [_column(table, name) for name in statement.columns or ()]
-            columns = columns or (found.column_names if schema is None else schema.names)
-            if len(columns) != found.num_columns:
+            columns = columns or (result.column_names if schema is None else schema.names)
+            if len(columns) != result.num_columns:
                 raise OptionError(
                     f"INSERT INTO {statement.table} has {len(columns)} columns ({', '.join(columns)}) and a query with "
-                    f"{found.num_columns}"
+                    f"{result.num_columns}"
                 )
-            found = found.rename_columns(columns)
+            result = result.rename_columns(columns)
             for field in schema or ():
                 if field.name not in columns:
-                    found = found.append_column(field.with_nullable(True), pa.nulls(found.num_rows, field.type))
+                    result = result.append_column(field.with_nullable(True), pa.nulls(result.num_rows, field.type))
                 else:
-                    found = _with_numbers_as(found, field)
-            return found
+                    result = _with_numbers_as(result, field)
+            return result
 
         if statement.overwrites:
             operation = WriteOperation.INSERT_OVERWRITE
@@ -198,7 +202,7 @@ class _Session:
             return Beside(self.rows(statement.source, data), data)
 
         join = hoodie.dml.merge.Join(statement.on, statement.source_alias, statement.alias)
-        made = table._merge_of(join, beside, self.options)
+        merge = table._merge_of(join, beside, self.options)
         case = hoodie.dml.clause.Case
         for clause in statement.clauses:
             values = None
@@ -211,8 +215,10 @@ class _Session:
                     names[at] if name is None else _column(table, name): text
                     for at, (name, text) in enumerate(clause.values)
                 }
-            made = made._and(case[clause.case], clause.condition, None, updates=values, all_columns=clause.all_columns)
-        return made.execute()
+            merge = merge._and(
+                case[clause.case], clause.condition, None, updates=values, all_columns=clause.all_columns
+            )
+        return merge.execute()
 
 
 def _column(table: HoodieTable, name: str) -> str:
@@ -221,16 +227,16 @@ def _column(table: HoodieTable, name: str) -> str:
     return alike[0] if len(alike) == 1 else name
 
 
-def _opened(name: str, given: Any) -> Any:
-    if isinstance(given, HoodieTable):
-        return given
-    if isinstance(given, str | PathLike):
-        return open_table(given)
+def _table_or_rows(name: str, data: Any) -> Any:
+    if isinstance(data, HoodieTable):
+        return data
+    if isinstance(data, str | PathLike):
+        return open_table(data)
     try:
-        return hoodie.write.inputs.reader_of(given, lambda: None).read_all()
+        return hoodie.write.inputs.reader_of(data, lambda: None).read_all()
     except SchemaError as exc:
         raise OptionError(
-            f"{name}={given!r:.60} is no table: give a HoodieTable, a path, or Arrow, pandas or polars data"
+            f"{name}={data!r:.60} is no table: give a HoodieTable, a path, or Arrow, pandas or polars data"
         ) from exc
 
 

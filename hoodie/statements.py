@@ -107,10 +107,10 @@ class Statements(TableVerbs["Rows"]):
 
         def find() -> pa.RecordBatchReader:
             changes = self._changes(write, moves=moves)
-            found = self._pinned(stored=True)(changes.columns.names, condition).to_batches()
+            stored_rows = self._pinned(stored=True)(changes.columns.names, condition).to_batches()
             memory = write.memory_limit_bytes // 4
-            made = hoodie.dml.update.run_update(changes, found, values, uri=self.uri, memory_bytes=memory)
-            return pa.RecordBatchReader.from_batches(changes.schema, made)
+            batches = hoodie.dml.update.run_update(changes, stored_rows, values, uri=self.uri, memory_bytes=memory)
+            return pa.RecordBatchReader.from_batches(changes.schema, batches)
 
         return self._write_found(find, WriteOperation.UPSERT, write)
 
@@ -145,14 +145,14 @@ class Statements(TableVerbs["Rows"]):
             ...     .execute())
         """
         text = predicate if on is None else on
-        given: tuple[object, ...] = (text, source_alias, target_alias)
-        if not all(isinstance(each, str) and each for each in given):
+        arguments: tuple[object, ...] = (text, source_alias, target_alias)
+        if not all(isinstance(each, str) and each for each in arguments):
             raise OptionError(
                 f'which rows belong together? Give on="{target_alias}.id = {source_alias}.id", not {text!r:.60}'
             )
         join = hoodie.dml.merge.Join(str(text), source_alias, target_alias)
-        held = hoodie.write.inputs.reader_of(source, lambda: self.schema).read_all()
-        return self._merge_of(join, lambda _: Beside(held, {}), options)
+        rows = hoodie.write.inputs.reader_of(source, lambda: self.schema).read_all()
+        return self._merge_of(join, lambda _: Beside(rows, {}), options)
 
     def _merge_of(
         self, join: Join, beside: Callable[[NewScan], Beside], options: Mapping[str, str] | None
@@ -191,7 +191,7 @@ class Statements(TableVerbs["Rows"]):
             tally.source_rows = source.num_rows
         equal = join.equalities(self.uri)
         changes = self._changes(write, moves=merge.moves(clauses, self.config))
-        made = merge.run_merge(
+        batches = merge.run_merge(
             changes,
             join,
             equal,
@@ -205,7 +205,7 @@ class Statements(TableVerbs["Rows"]):
             memory_bytes=write.memory_limit_bytes // 2,
             tally=tally,
         )
-        return pa.RecordBatchReader.from_batches(changes.schema, made)
+        return pa.RecordBatchReader.from_batches(changes.schema, batches)
 
     def _change_rows(
         self, change: RowChange, beside: Callable[[NewScan], Mapping[str, Any]], options: Mapping[str, str] | None
@@ -222,8 +222,10 @@ class Statements(TableVerbs["Rows"]):
             changes = self._changes(write, moves=moves)
             scan, memory = partial(_all_columns, pinned, changes), write.memory_limit_bytes // 2
             tables = beside(pinned)
-            made = hoodie.dml.rows.run_rows(changes, change, scan, tables, keys=keys, uri=self.uri, memory_bytes=memory)
-            return pa.RecordBatchReader.from_batches(changes.schema, made)
+            batches = hoodie.dml.rows.run_rows(
+                changes, change, scan, tables, keys=keys, uri=self.uri, memory_bytes=memory
+            )
+            return pa.RecordBatchReader.from_batches(changes.schema, batches)
 
         with plain_errors(self.uri):
             return self._write_found(find, WriteOperation.UPSERT, write)

@@ -278,8 +278,8 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
             >>> table.lookup(["a", "b"], columns=["fare"]).to_pandas()
         """
         reader = hoodie.write.inputs.reader_of(self._keys(keys), lambda: self.schema)
-        given = hoodie.keyed.read_keys(self.config, reader)
-        where = hoodie.keyed.where_keys(self._context, given, WriteOptions())
+        key_rows = hoodie.keyed.read_keys(self.config, reader)
+        where = hoodie.keyed.where_keys(self._context, key_rows, WriteOptions())
         return self.scan(columns, where, meta_columns=meta_columns)
 
     def dataset(self) -> TableDataset:

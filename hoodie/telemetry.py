@@ -65,16 +65,16 @@ def span(name: str, **attributes: Value | None) -> AbstractContextManager[object
     """A span of this name and all that happens in the block; an error in it is the span's."""
     if not _traces():
         return _NO_SPAN
-    found: AbstractContextManager[object] = _tracer().start_as_current_span(
-        f"hoodie.{name}", attributes=_named(attributes)
+    result: AbstractContextManager[object] = _tracer().start_as_current_span(
+        f"hoodie.{name}", attributes=_with_prefix(attributes)
     )
-    return found
+    return result
 
 
 def note(**attributes: Value | None) -> None:
-    """Say more of the span that this thread is in."""
+    """Add attributes to the current span of this thread."""
     if _traces():
-        sys.modules[_TRACE].get_current_span().set_attributes(_named(attributes))
+        sys.modules[_TRACE].get_current_span().set_attributes(_with_prefix(attributes))
 
 
 def measures() -> bool:
@@ -98,7 +98,7 @@ def record(name: str, value: float, **labels: Value) -> None:
         _teller(name)(value, labels)
 
 
-def _named(attributes: Mapping[str, Value | None]) -> dict[str, Value]:
+def _with_prefix(attributes: Mapping[str, Value | None]) -> dict[str, Value]:
     return {f"hoodie.{name}": value for name, value in attributes.items() if value is not None}
 
 
@@ -110,6 +110,6 @@ def _tracer() -> Any:
 @cache
 def _teller(name: str) -> Callable[[float, Mapping[str, Value]], None]:
     kind = INSTRUMENTS[name]
-    made = getattr(sys.modules[_METRICS].get_meter(_SCOPE), kind.make)(f"hoodie.{name}", kind.unit, kind.text)
-    tell: Callable[[float, Mapping[str, Value]], None] = getattr(made, kind.tell)
+    instrument = getattr(sys.modules[_METRICS].get_meter(_SCOPE), kind.make)(f"hoodie.{name}", kind.unit, kind.text)
+    tell: Callable[[float, Mapping[str, Value]], None] = getattr(instrument, kind.tell)
     return tell

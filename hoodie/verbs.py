@@ -72,8 +72,8 @@ class TableVerbs(ABC, Generic[Data]):
 
         None as long as nothing has stated them: the table was created without a schema, and nothing was written yet.
         """
-        found = self._context.snapshot().schema
-        return None if found is None else shown_schema(found)
+        schema = self._context.snapshot().schema
+        return None if schema is None else shown_schema(schema)
 
     @property
     def timeline(self) -> Timeline:
@@ -82,8 +82,8 @@ class TableVerbs(ABC, Generic[Data]):
 
     def partitions(self) -> tuple[str, ...]:
         """The paths of the partitions that have rows, sorted; one empty path where the table is not partitioned."""
-        found = self._for_queries.ask(lambda snapshot: snapshot.view.counted_slices(None))
-        return tuple(sorted({each.group.partition_path for each in found}))
+        slices = self._for_queries.ask(lambda snapshot: snapshot.view.counted_slices(None))
+        return tuple(sorted({each.group.partition_path for each in slices}))
 
     def files(self, partition: str | None = None) -> list[FileSlice]:
         """The newest file slice of each file group: its base file, and the log files that were written since.

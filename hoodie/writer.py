@@ -249,10 +249,10 @@ class TableWriter:
 
     def _with_layout(self, context: TableContext, options: WriteOptions, basis: Basis) -> TableContext:
         """The context with what the table says now of where its keys stand; the next writes know it too."""
-        found = with_layout(context, options.index, basis)
-        if found.config.buckets != self.context.config.buckets:
-            self.context = replace(self.context, config=found.config)
-        return found
+        result = with_layout(context, options.index, basis)
+        if result.config.buckets != self.context.config.buckets:
+            self.context = replace(self.context, config=result.config)
+        return result
 
     def _retried(self, context: TableContext, run: Callable[[], CommitResult]) -> CommitResult:
         """Run again on a new snapshot while other writers, or a clean, are faster; each lost try is rolled back first."""

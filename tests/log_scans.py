@@ -50,4 +50,4 @@ def scan(
     piece = FileSlice(FileGroupId("", "f"), t(0), None, tuple(logs))
     visible = VisibleInstants(frozenset(map(t, completed)), frozenset(map(t, pending)), t(1), **ends)
     keys = None if sought is None else pa.array(sorted(sought), pa.string())
-    return read_log_records(storage, piece, schema, rule=rule, visible=visible, sought=keys)
+    return read_log_records(storage, piece, schema, rule=rule, visible=visible, keys=keys)

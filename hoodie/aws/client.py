@@ -64,7 +64,7 @@ class Client:
         except ModuleNotFoundError as exc:
             raise OptionError(f"{self._needed_by} needs boto3: install hoodie with the extra `aws`") from exc
 
-    def ask(self, call: str, **given: Any) -> dict[str, Any]:
+    def ask(self, call: str, **arguments: Any) -> dict[str, Any]:
         """What the service answers. Arguments that are None are left out.
 
         Raises:
@@ -75,7 +75,7 @@ class Client:
 
         try:
             client = _client(os.getpid(), self._address, self._options)
-            answer = getattr(client, call)(**{name: value for name, value in given.items() if value is not None})
+            answer = getattr(client, call)(**{name: value for name, value in arguments.items() if value is not None})
         except ClientError as exc:
             error = exc.response.get("Error", {})
             raise ServiceError(error.get("Code", type(exc).__name__), error.get("Message", "")) from exc
@@ -91,11 +91,11 @@ os.register_at_fork(after_in_child=_mutex.release)
 
 def _client(process: int, address: Address, options: AwsOptions) -> Any:
     with _mutex:
-        return _made(process, address, options)
+        return _client_of(process, address, options)
 
 
 @cache
-def _made(process: int, address: Address, options: AwsOptions) -> Any:
+def _client_of(process: int, address: Address, options: AwsOptions) -> Any:
     """One for each process: a fork must not share its connections."""
     import boto3  # noqa: PLC0415 - an optional extra
     from botocore.config import Config  # noqa: PLC0415 - an optional extra

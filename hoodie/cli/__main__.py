@@ -61,9 +61,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not argv:
         parser_of(MODULES).print_help(sys.stderr)
         return USAGE
-    wanted = [name for name, commands in MODULES.items() if argv[0] in commands]
+    modules = [name for name, commands in MODULES.items() if argv[0] in commands]
     try:
-        args = parser_of([] if argv[0] == "--version" else wanted or MODULES).parse_args(argv)
+        args = parser_of([] if argv[0] == "--version" else modules or MODULES).parse_args(argv)
     except SystemExit as exit_:  # argparse has printed help (0) or what is wrong with the command line (2)
         return exit_.code if isinstance(exit_.code, int) else USAGE
     if program:
@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = {name: value for name, value in args.options if name.startswith(OPTION_PREFIX)}
         reached_by = {name: value for name, value in args.options if not name.startswith(OPTION_PREFIX)}
-        if hasattr(args, "alone"):  # not one report of one table
+        if hasattr(args, "alone"):  # this command reports on several tables
             status: int = args.alone(args, options, reached_by)
             return status
         report = import_module("hoodie.cli.opening").run(args, options, reached_by)

@@ -135,10 +135,10 @@ def add_archived(parser: argparse.ArgumentParser) -> None:
 
 def duration(text: str) -> float:
     """Seconds of `90`, `90s`, `5m` or `1h`."""
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    match = _DURATION.fullmatch(text)
+    if match is None:
         raise argparse.ArgumentTypeError(f"{text!r} is not a time: write 90s, 5m or 1h")
-    return float(found[1]) * _SECONDS[found[2]]
+    return float(match[1]) * _SECONDS[match[2]]
 
 
 def add_source_options(to: argparse.ArgumentParser, what: str) -> None:

@@ -31,14 +31,18 @@ def check(context: TableContext, table: HoodieTable, args: argparse.Namespace) -
     Raises:
         CorruptFileError: something is wrong; the text names the file and what to do.
     """
-    found = table.validate()
-    for problem in found.problems:
+    validation = table.validate()
+    for problem in validation.problems:
         raise CorruptFileError(f"table {context.storage.uri}: {problem}")
-    data: dict[str, object] = {"commits": found.commits, "file_groups": found.file_groups, "bytes": found.size_bytes}
+    data: dict[str, object] = {
+        "commits": validation.commits,
+        "file_groups": validation.file_groups,
+        "bytes": validation.size_bytes,
+    }
     pairs = [
-        ("commits", f"{found.commits:,}"),
-        ("file groups", f"{found.file_groups:,}"),
-        ("size", format_size(found.size_bytes)),
+        ("commits", f"{validation.commits:,}"),
+        ("file groups", f"{validation.file_groups:,}"),
+        ("size", format_size(validation.size_bytes)),
     ]
     if args.rows:
         data["rows"] = sum(batch.num_rows for batch in table.scan().to_reader())
@@ -48,25 +52,25 @@ def check(context: TableContext, table: HoodieTable, args: argparse.Namespace) -
 
 def validate(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> Report:
     """All problems of the newest state at once; the status is 1 when there is one."""
-    found = table.validate(deep=args.deep)
+    validation = table.validate(deep=args.deep)
     data: dict[str, object] = {
-        "valid": found.is_valid,
-        "problems": _finding_data(found.problems),
-        "commits": found.commits,
-        "partitions": found.partitions,
-        "file_groups": found.file_groups,
-        "bytes": found.size_bytes,
-        "rows": found.rows,
+        "valid": validation.is_valid,
+        "problems": _finding_data(validation.problems),
+        "commits": validation.commits,
+        "partitions": validation.partitions,
+        "file_groups": validation.file_groups,
+        "bytes": validation.size_bytes,
+        "rows": validation.rows,
     }
     pairs = [
-        ("commits", f"{found.commits:,}"),
-        ("partitions", f"{found.partitions:,}"),
-        ("file groups", f"{found.file_groups:,}"),
-        ("size", format_size(found.size_bytes)),
-        *([] if found.rows is None else [("rows read", f"{found.rows:,}")]),
+        ("commits", f"{validation.commits:,}"),
+        ("partitions", f"{validation.partitions:,}"),
+        ("file groups", f"{validation.file_groups:,}"),
+        ("size", format_size(validation.size_bytes)),
+        *([] if validation.rows is None else [("rows read", f"{validation.rows:,}")]),
     ]
-    head = "the table is whole" if found else format_count(len(found.problems), "problem")
-    return Report(data, (head, *map(str, found.problems), *format_pairs(pairs)), failed=not found)
+    head = "the table is whole" if validation else format_count(len(validation.problems), "problem")
+    return Report(data, (head, *map(str, validation.problems), *format_pairs(pairs)), failed=not validation)
 
 
 def doctor(opening: Opening, args: argparse.Namespace) -> Report:
@@ -74,28 +78,30 @@ def doctor(opening: Opening, args: argparse.Namespace) -> Report:
     try:
         _, table = opening.table()
     except CorruptFileError:
-        found = diagnose_properties(opening.storage)
-        if found is None:
+        damage = diagnose_properties(opening.storage)
+        if damage is None:
             raise
     except FileNotFoundError:
-        found = diagnose_properties(opening.storage)
-        if found is None:
+        damage = diagnose_properties(opening.storage)
+        if damage is None:
             raise
     else:
-        found = table.doctor(deep=args.deep or None)
-    return _doctor_report(found)
+        damage = table.doctor(deep=args.deep or None)
+    return _doctor_report(damage)
 
 
-def _doctor_report(found: Diagnosis) -> Report:
-    data = {"healthy": found.is_healthy, "findings": _finding_data(found.findings)}
+def _doctor_report(diagnosis: Diagnosis) -> Report:
+    data = {"healthy": diagnosis.is_healthy, "findings": _finding_data(diagnosis.findings)}
     lines: list[str] = []
     for level, head in ((Level.DAMAGE, "damaged"), (Level.NEGLECT, "neglected"), (Level.NOTE, "worth knowing")):
-        those = [each for each in found.findings if each.level is level]
+        those = [each for each in diagnosis.findings if each.level is level]
         if those:
             lines.append(f"{head}:")
             lines += [line for each in those for line in _lines(each)]
     return Report(
-        data, ("the table is healthy", *lines) if found.is_healthy else tuple(lines), failed=not found.is_healthy
+        data,
+        ("the table is healthy", *lines) if diagnosis.is_healthy else tuple(lines),
+        failed=not diagnosis.is_healthy,
     )
 
 

@@ -48,10 +48,10 @@ def _cluster_arguments(args: argparse.Namespace) -> dict[str, Any]:
 
 def _cluster(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> Report:
     if args.dry_run:
-        found = table.preview_clustering(**_cluster_arguments(args))
-        lines = [f"would sort: {_summary(found)}", *_group_lines(found), "dry run: nothing was changed"]
-        return Report({"dry_run": True, "groups": _groups(found)}, tuple(lines))
-    return _done(table, table.cluster(**_cluster_arguments(args)))
+        plan = table.preview_clustering(**_cluster_arguments(args))
+        lines = [f"would sort: {_summary(plan)}", *_group_lines(plan), "dry run: nothing was changed"]
+        return Report({"dry_run": True, "groups": _groups(plan)}, tuple(lines))
+    return _report(table, table.cluster(**_cluster_arguments(args)))
 
 
 def _plan(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> Report:
@@ -60,9 +60,9 @@ def _plan(context: TableContext, table: HoodieTable, args: argparse.Namespace) -
     waiting: list[dict[str, Any]] = []
     lines: list[str] = []
     for instant in table.pending_clusterings():
-        found = context.active.read_clustering_plan(instant.time)
-        waiting.append({"instant": instant.time, "state": instant.state.value, "groups": _groups(found)})
-        lines += [f"{instant.time} ({instant.state.value}): {_summary(found)}", *_group_lines(found)]
+        clustering = context.active.read_clustering_plan(instant.time)
+        waiting.append({"instant": instant.time, "state": instant.state.value, "groups": _groups(clustering)})
+        lines += [f"{instant.time} ({instant.state.value}): {_summary(clustering)}", *_group_lines(clustering)]
     return plan_report(
         _NAME,
         scheduled,
@@ -75,10 +75,10 @@ def _plan(context: TableContext, table: HoodieTable, args: argparse.Namespace) -
 
 def run_clustering(table: HoodieTable, *, instant: str | None, budget_s: float | None) -> Report:
     """Run what is pending."""
-    return _done(table, table.run_clustering(instant, budget_s=budget_s))
+    return _report(table, table.run_clustering(instant, budget_s=budget_s))
 
 
-def _done(table: HoodieTable, results: list[CommitResult]) -> Report:
+def _report(table: HoodieTable, results: list[CommitResult]) -> Report:
     lines = [
         f"{r.instant} clustered: {r.inserted:,} rows, {format_count(r.replaced, 'file group')} into {format_count(r.files, 'file')}, "
         f"{r.seconds:.2f} s"

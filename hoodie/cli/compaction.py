@@ -36,8 +36,8 @@ class _Merging(NamedTuple):
 
 
 def _compact(table: HoodieTable, args: Namespace) -> tuple[str | None, list[CommitResult]]:
-    done = table.compact(strategy=args.strategy, budget_s=args.budget, memory_mb=args.memory)
-    return (done[0].instant if done else None), done
+    results = table.compact(strategy=args.strategy, budget_s=args.budget, memory_mb=args.memory)
+    return (results[0].instant if results else None), results
 
 
 def _compact_logs(table: HoodieTable, args: Namespace) -> tuple[str | None, list[CommitResult]]:
@@ -57,7 +57,7 @@ _TABLE = (
         plan=lambda t, a: t.schedule_compaction(strategy=a.strategy),
         run=lambda t, a: t.run_compaction(a.instant, a.budget, memory_mb=a.memory),
         at_once=_compact,
-        line=lambda done: f"{done.instant} compacted: {format_count(done.files, 'base file')}, {_cost(done)}",
+        line=lambda result: f"{result.instant} compacted: {format_count(result.files, 'base file')}, {_cost(result)}",
     ),
     _Merging(
         "log-compaction",
@@ -73,17 +73,17 @@ _TABLE = (
         plan=lambda t, a: t.schedule_log_compaction(blocks=a.blocks),
         run=lambda t, a: t.run_log_compaction(a.instant, a.budget, memory_mb=a.memory),
         at_once=_compact_logs,
-        line=lambda done: (
-            f"{done.instant} log compaction: {format_count(done.files, 'log file')}, {_cost(done)}"
-            if done.instant
+        line=lambda result: (
+            f"{result.instant} log compaction: {format_count(result.files, 'log file')}, {_cost(result)}"
+            if result.instant
             else "a plan was dropped: all of its file groups were compacted, clustered or replaced meanwhile"
         ),
     ),
 )
 
 
-def _cost(done: CommitResult) -> str:
-    return f"{format_size(done.bytes_written)}, {done.seconds:.2f} s"
+def _cost(result: CommitResult) -> str:
+    return f"{format_size(result.bytes_written)}, {result.seconds:.2f} s"
 
 
 def register(to: Commands) -> None:

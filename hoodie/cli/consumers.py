@@ -37,13 +37,15 @@ def run(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> 
 
 def consumers(table: HoodieTable) -> Report:
     """The consumers, by name."""
-    found = table.consumers()
+    all_consumers = table.consumers()
     rows = [
         (each.name, each.position or "(beginning)", _when(each), each.lag.commits, _age(each.lag.seconds))
-        for each in found
+        for each in all_consumers
     ]
-    lines = format_table(("name", "place", "moved", "commits behind", "for"), rows) if found else ["no consumers"]
-    return Report({"consumers": [asdict(each) for each in found]}, tuple(lines))
+    lines = (
+        format_table(("name", "place", "moved", "commits behind", "for"), rows) if all_consumers else ["no consumers"]
+    )
+    return Report({"consumers": [asdict(each) for each in all_consumers]}, tuple(lines))
 
 
 def seek(context: TableContext, table: HoodieTable, name: str, to: str) -> Report:

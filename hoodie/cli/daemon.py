@@ -76,7 +76,7 @@ def serve(args: argparse.Namespace, options: Mapping[str, str], reached_by: Mapp
     printer = _Printer(as_json=args.json)
     jobs = [
         ServicesJob(
-            partial(_opened, path, reached_by, options),
+            partial(_open, path, reached_by, options),
             uri=path,
             every_s=args.every,
             budget_s=args.budget,
@@ -109,7 +109,7 @@ def _once(jobs: Sequence[ServicesJob], has_ended: Callable[[], bool]) -> int:
     return FAILED if failed else DONE
 
 
-def _opened(path: str, reached_by: Mapping[str, str], options: Mapping[str, str]) -> tuple[TableContext, WriteOptions]:
+def _open(path: str, reached_by: Mapping[str, str], options: Mapping[str, str]) -> tuple[TableContext, WriteOptions]:
     """The table as it is now, by the credentials of now."""
     context = TableContext.open(open_storage(path, reached_by), LocalEngine())
     return HoodieTable(context, options)._at_work()
@@ -118,19 +118,19 @@ def _opened(path: str, reached_by: Mapping[str, str], options: Mapping[str, str]
 @contextmanager
 def _signals(jobs: Sequence[ServicesJob], printer: _Printer) -> Any:
     """The first signal ends the jobs after what they are at, the second one the process; gives whether there was one."""
-    seen = 0
+    count = 0
 
     def end(number: int, _: FrameType | None) -> None:
-        nonlocal seen
-        seen += 1
-        if seen > 1:
+        nonlocal count
+        count += 1
+        if count > 1:
             os._exit(FAILED)  # as if it was killed: whoever comes next goes on from there
         for job in jobs:
             job.ask_to_stop()
 
     before = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield lambda: seen > 0
+        yield lambda: count > 0
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -57,14 +57,14 @@ def run(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> 
         raise OptionError(f"table {table.uri} is empty: there is nothing to erase")
     keys = _keys(table, texts)
     if args.yes:
-        done = table.erase(keys)
-        data = {"dry_run": False, **asdict(done), "remaining": list(done.remaining)}
-        return Report(data, (str(done),), failed=not done)
-    found = table.scan(columns=[], where=where_keys(context, keys, WriteOptions())).count()
+        result = table.erase(keys)
+        data = {"dry_run": False, **asdict(result), "remaining": list(result.remaining)}
+        return Report(data, (str(result),), failed=not result)
+    count = table.scan(columns=[], where=where_keys(context, keys, WriteOptions())).count()
     savepoints = [each.instant for each in table.savepoints()]
-    shown = [f"erase, dry run: would delete {format_count(found, 'row')}, and all older versions of files"]
-    shown += [f"savepoint {each} keeps older files: drop it first" for each in savepoints]
-    return Report({"dry_run": True, "rows": found, "savepoints": savepoints}, (*shown, DRY_RUN))
+    report_lines = [f"erase, dry run: would delete {format_count(count, 'row')}, and all older versions of files"]
+    report_lines += [f"savepoint {each} keeps older files: drop it first" for each in savepoints]
+    return Report({"dry_run": True, "rows": count, "savepoints": savepoints}, (*report_lines, DRY_RUN))
 
 
 def _keys(table: HoodieTable, texts: Sequence[str]) -> pa.Table:

@@ -27,5 +27,5 @@ def register(to: Commands) -> None:
 
 def expire(table: HoodieTable, *, days: int | None, dry_run: bool) -> Report:
     """Delete expired partitions, or say which."""
-    found = table.expire_partitions(days, dry_run=dry_run)
-    return Report(asdict(found), (str(found), *(f"  {path}" for path in found.partitions)))
+    result = table.expire_partitions(days, dry_run=dry_run)
+    return Report(asdict(result), (str(result), *(f"  {path}" for path in result.partitions)))

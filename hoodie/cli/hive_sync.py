@@ -29,16 +29,16 @@ def register(to: Commands) -> None:
 
 def sync(table: HoodieTable, args: argparse.Namespace) -> Report:
     """Register, or say what would change."""
-    done = table.register_in_hive(
+    result = table.register_in_hive(
         metastore=args.metastore,
         database=args.database,
         table=args.table,
         options={MODE.name: "glue"} if args.glue else None,
         dry_run=args.dry_run,
     )
-    head = "hive sync, dry run: this would change" if done.dry_run else f"hive sync: done in {done.seconds:.2f} s"
-    made = (f"  database {done.database_made} made",) if done.database_made else ()
-    return Report(asdict(done), (head, *made, *(line for each in done.tables for line in _lines(each))))
+    head = "hive sync, dry run: this would change" if result.dry_run else f"hive sync: done in {result.seconds:.2f} s"
+    database_lines = (f"  database {result.database_made} made",) if result.database_made else ()
+    return Report(asdict(result), (head, *database_lines, *(line for each in result.tables for line in _lines(each))))
 
 
 def _lines(table: RegisteredTable) -> list[str]:

@@ -34,8 +34,8 @@ def register(to: Commands) -> None:
 
 def list_indexes(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> Report:
     """What there is."""
-    found = table.indexes()
-    return Report({"indexes": [asdict(each) for each in found]}, tuple(map(str, found)))
+    infos = table.indexes()
+    return Report({"indexes": [asdict(each) for each in infos]}, tuple(map(str, infos)))
 
 
 def build_index(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> Report:
@@ -62,9 +62,9 @@ def drop_index(context: TableContext, table: HoodieTable, args: argparse.Namespa
 def check_indexes(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> Report:
     """Check some, or all."""
     names = args.names or [each.name for each in table.indexes() if each.name.islower()]
-    found = [table.index(name).check() for name in names]
-    lines = tuple(map(str, found)) or ("there is no metadata table",)
-    return Report({"checks": [asdict(each) for each in found]}, lines, failed=not all(found))
+    checks = [table.index(name).check() for name in names]
+    lines = tuple(map(str, checks)) or ("there is no metadata table",)
+    return Report({"checks": [asdict(each) for each in checks]}, lines, failed=not all(checks))
 
 
 def rebuild(context: TableContext, table: HoodieTable, args: argparse.Namespace) -> Report:

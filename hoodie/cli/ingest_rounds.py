@@ -27,11 +27,11 @@ def run_rounds(args: argparse.Namespace, source: str, target: str, **arguments: 
     """Ingest, with the arguments of `hoodie.ingest` and those that both command lines have; gives the exit status."""
     lines = RoundLines(one_line=not args.json and sys.stdout.isatty() and shown_as() == BAR)
 
-    def tell(done: IngestRound) -> None:
+    def tell(result: IngestRound) -> None:
         if args.json:
-            print(harmless_json(asdict(done)), flush=True)
+            print(harmless_json(asdict(result)), flush=True)
         elif not args.quiet:
-            lines.show(done)
+            lines.show(result)
 
     if args.continuous:
         signal.signal(signal.SIGTERM, _end)
@@ -62,26 +62,26 @@ class RoundLines:
         self._began_s = clock()
         self._rounds = self._rows = self._pieces = self._bad = 0
 
-    def show(self, done: IngestRound) -> None:
+    def show(self, result: IngestRound) -> None:
         self._rounds += 1
-        self._rows += done.rows
-        self._pieces += done.pieces
-        self._bad += done.bad
+        self._rows += result.rows
+        self._pieces += result.pieces
+        self._bad += result.bad
         if self._one_line:
             width = shutil.get_terminal_size().columns - 1
-            print(f"{_CLEAR}{harmless(self._line(done))[:width]}\r", end="", flush=True)
+            print(f"{_CLEAR}{harmless(self._line(result))[:width]}\r", end="", flush=True)
         else:
-            print(harmless(str(done)), flush=True)
+            print(harmless(str(result)), flush=True)
 
-    def _line(self, done: IngestRound) -> str:
+    def _line(self, result: IngestRound) -> str:
         seconds = self._clock() - self._began_s
         parts = [format_count(self._rows, "row"), f"{self._rows / seconds if seconds else 0:,.0f} rows/s"]
         parts += [format_count(self._bad, "bad record")] if self._bad else []
-        lag = f"{format_count(done.waiting, 'piece')} waiting" if done.waiting else "up to date"
+        lag = f"{format_count(result.waiting, 'piece')} waiting" if result.waiting else "up to date"
         counted = (
             f"{format_count(self._rounds, 'round')}, {format_count(self._pieces, 'piece')}: {', '.join(parts)}; {lag}"
         )
-        return f"{counted}; at {done.checkpoint}" if done.checkpoint else counted
+        return f"{counted}; at {result.checkpoint}" if result.checkpoint else counted
 
     def close(self) -> None:
         """Leave the line standing."""

@@ -61,8 +61,8 @@ def _get(store: KeyValueStore, args: argparse.Namespace) -> Report:
     key = _key(args.key)
     bucket = store.bucket_of(key) if args.bucket is None else args.bucket
     value = store.reader(bucket).get(key)
-    data = {"key": _shown(key), "bucket": bucket, "value": None if value is None else _shown(value)}
-    return Report(data, ("(none)" if value is None else _shown(value),), failed=value is None)
+    data = {"key": _text_or_hex(key), "bucket": bucket, "value": None if value is None else _text_or_hex(value)}
+    return Report(data, ("(none)" if value is None else _text_or_hex(value),), failed=value is None)
 
 
 def _scan(store: KeyValueStore, args: argparse.Namespace) -> Report:
@@ -76,24 +76,27 @@ def _scan(store: KeyValueStore, args: argparse.Namespace) -> Report:
         for batch in store.reader(bucket, max_age_s=None).scan(bounds["start"], bounds["stop"], prefix=bounds["prefix"])
         for key, value in zip(listed(batch["key"]), listed(batch["value"]), strict=True)
     )
-    found = list(islice(rows, args.limit or None))
-    data = [{"bucket": bucket, "key": _shown(key), "value": _shown(value)} for bucket, key, value in found]
+    entries = list(islice(rows, args.limit or None))
+    data = [
+        {"bucket": bucket, "key": _text_or_hex(key), "value": _text_or_hex(value)} for bucket, key, value in entries
+    ]
     lines = format_table(
-        ("bucket", "key", "value"), [(bucket, _cut(_shown(key)), _cut(_shown(value))) for bucket, key, value in found]
+        ("bucket", "key", "value"),
+        [(bucket, _cut(_text_or_hex(key)), _cut(_text_or_hex(value))) for bucket, key, value in entries],
     )
-    return Report({"rows": data}, tuple(lines) if found else ("no rows",))
+    return Report({"rows": data}, tuple(lines) if entries else ("no rows",))
 
 
 def _check(store: KeyValueStore, args: argparse.Namespace) -> Report:
-    found = store.check(rows=args.rows)
-    bad = [each for each in found if each.problem]
+    buckets = store.check(rows=args.rows)
+    bad = [each for each in buckets if each.problem]
     names = ("bucket", "window", "files", "entries", "problem")
-    shown = [
-        [each.bucket, "-" if each.window is None else each.window, *each[2:4], each.problem or "-"] for each in found
+    rows = [
+        [each.bucket, "-" if each.window is None else each.window, *each[2:4], each.problem or "-"] for each in buckets
     ]
-    end = f"{len(bad)} of {len(found)} buckets are damaged" if bad else f"all {len(found)} buckets are whole"
-    data = {"uri": store.uri, "whole": not bad, "buckets": [each._asdict() for each in found]}
-    return Report(data, (*format_table(names, shown), "", end), failed=bool(bad))
+    end = f"{len(bad)} of {len(buckets)} buckets are damaged" if bad else f"all {len(buckets)} buckets are whole"
+    data = {"uri": store.uri, "whole": not bad, "buckets": [each._asdict() for each in buckets]}
+    return Report(data, (*format_table(names, rows), "", end), failed=bool(bad))
 
 
 def _stats(store: KeyValueStore, args: argparse.Namespace) -> Report:
@@ -126,7 +129,7 @@ def _key(text: str) -> bytes:
         raise OptionError(f"{text!r} begins as hexadecimal digits do, and is not: {exc}") from exc
 
 
-def _shown(data: bytes) -> str:
+def _text_or_hex(data: bytes) -> str:
     """Text where it is such, else hexadecimal digits."""
     try:
         text = data.decode()

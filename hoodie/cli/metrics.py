@@ -92,11 +92,11 @@ def _written(context: TableContext, timeline: Timeline) -> Iterator[Metric]:
     yield Metric("rollbacks", "Tries on the active timeline that were undone.", [({}, float(undone))])
 
 
-def report(found: Iterable[Metric], labels: Mapping[str, str]) -> Report:
+def report(all_metrics: Iterable[Metric], labels: Mapping[str, str]) -> Report:
     """Each metric as two lines about it and its values; `labels`: those of all."""
     lines: list[str] = []
     data: dict[str, Any] = {}
-    for metric in found:
+    for metric in all_metrics:
         name = f"hoodie_{metric.name}"
         lines += [f"# HELP {name} {metric.help}", f"# TYPE {name} gauge"]
         for more, value in metric.values:

@@ -52,8 +52,8 @@ def register(to: Commands) -> None:
 def run(args: argparse.Namespace, options: Mapping[str, str], reached_by: Mapping[str, str]) -> int:
     """Migrate; gives the exit status, 1 if source and table differ. Each step is printed when it is done."""
 
-    def tell(done: MigrationStep) -> None:
-        print(harmless_json({"step": asdict(done)}) if args.json else harmless(str(done)), flush=True)
+    def tell(step: MigrationStep) -> None:
+        print(harmless_json({"step": asdict(step)}) if args.json else harmless(str(step)), flush=True)
 
     result = migrate(
         args.source,

@@ -51,10 +51,10 @@ def plan_report(
 
 
 def run_report(
-    results: Iterable[CommitResult], left: Iterable[Instant], lines: Iterable[str], **more: str | None
+    results: Iterable[CommitResult], pending: Iterable[Instant], lines: Iterable[str], **more: str | None
 ) -> Report:
     """What was done, and what is still pending."""
-    times = [instant.time for instant in left]
+    times = [instant.time for instant in pending]
     report_lines = (*lines, *([f"still pending: {', '.join(times)}"] if times else []))
     commits = [commit_data(each) | {"seconds": each.seconds} for each in results if each.instant]
     return Report({**more, "commits": commits, "pending": times}, report_lines)

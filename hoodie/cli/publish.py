@@ -21,5 +21,5 @@ def register(to: Commands) -> None:
     added.add_argument("--dry-run", action="store_true", help="only show what would change")
 
 
-def _report(done: Published, *, dry_run: bool) -> Report:
-    return Report(asdict(done), (f"{'dry run: ' if dry_run else ''}{done}",))
+def _report(result: Published, *, dry_run: bool) -> Report:
+    return Report(asdict(result), (f"{'dry run: ' if dry_run else ''}{result}",))

@@ -61,24 +61,24 @@ def repair(opening: Opening, args: argparse.Namespace) -> Report:
     if args.what == RepairKind.PROPERTIES:
         return _properties(opening, dict(args.known), really=args.yes)
     _, table = opening.table()
-    found = table.repair(args.what, dry_run=not args.yes, older_than_s=args.older_than)
-    return _report(found, table)
+    result = table.repair(args.what, dry_run=not args.yes, older_than_s=args.older_than)
+    return _report(result, table)
 
 
-def _report(found: RepairResult, table: HoodieTable) -> Report:
+def _report(result: RepairResult, table: HoodieTable) -> Report:
     data = {
-        "dry_run": found.dry_run,
-        "repairs": _data(found.repairs),
-        "left_alone": _data(found.left),
-        "set_aside": found.set_aside,
+        "dry_run": result.dry_run,
+        "repairs": _data(result.repairs),
+        "left_alone": _data(result.left),
+        "set_aside": result.set_aside,
     }
-    lines = [f"{each.path}: {each.why}" for each in found.repairs]
-    lines += [f"left alone: {each.path}: {each.why}" if each.path else each.why for each in found.left]
-    if found.set_aside:
+    lines = [f"{each.path}: {each.why}" for each in result.repairs]
+    lines += [f"left alone: {each.path}: {each.why}" if each.path else each.why for each in result.left]
+    if result.set_aside:
         lines.append(
-            f"moved away as {found.set_aside}: {hoodie_command('repair', table.uri, '--undo', found.set_aside)} puts the files back"
+            f"moved away as {result.set_aside}: {hoodie_command('repair', table.uri, '--undo', result.set_aside)} puts the files back"
         )
-    lines.append(_DRY if found.dry_run and found.repairs else str(found))
+    lines.append(_DRY if result.dry_run and result.repairs else str(result))
     return Report(data, tuple(lines))
 
 
@@ -91,32 +91,33 @@ def _properties(opening: Opening, given_values: dict[str, str], *, really: bool)
         concurrency = opening.concurrency()
         lock = coordinate(opening.storage, concurrency).lock
         with undisturbed():
-            found = repair_at(opening.storage, lock, given_values, timeout_s=concurrency.lock_timeout_s)
+            result = repair_at(opening.storage, lock, given_values, timeout_s=concurrency.lock_timeout_s)
     else:
-        found = plan_properties(opening.storage, given_values)
-    return _properties_report(found)
+        result = plan_properties(opening.storage, given_values)
+    return _properties_report(result)
 
 
-def _properties_report(found: PropertiesRepair) -> Report:
+def _properties_report(result: PropertiesRepair) -> Report:
     data = {
-        "dry_run": found.dry_run,
-        "damage": found.damage,
-        "properties": [{"key": p.key, "value": p.value, "source": p.source} for p in found.properties],
-        "unknown": list(found.unknown),
-        "set_aside": found.set_aside,
+        "dry_run": result.dry_run,
+        "damage": result.damage,
+        "properties": [{"key": p.key, "value": p.value, "source": p.source} for p in result.properties],
+        "unknown": list(result.unknown),
+        "set_aside": result.set_aside,
     }
-    if found.damage is None:
-        return Report(data, (str(found),))
-    lines = [found.damage]
-    if found.properties:
-        lines += format_table(("property", "value", "from"), [(p.key, p.value, p.source) for p in found.properties])
-    lines += [f"not known, {each}" for each in found.unknown]
-    if found.unknown:
+    if result.damage is None:
+        return Report(data, (str(result),))
+    lines = [result.damage]
+    if result.properties:
+        lines += format_table(("property", "value", "from"), [(p.key, p.value, p.source) for p in result.properties])
+    lines += [f"not known, {each}" for each in result.unknown]
+    if result.unknown:
         lines.append("give the missing values: --set PROPERTY=VALUE; an empty value says that there is none")
-    elif found.dry_run:
+    elif result.dry_run:
         lines.append(_DRY)
     else:
         lines.append(
-            "the properties were written" + (f"; the old file is kept as {found.set_aside}" if found.set_aside else "")
+            "the properties were written"
+            + (f"; the old file is kept as {result.set_aside}" if result.set_aside else "")
         )
     return Report(data, tuple(lines))

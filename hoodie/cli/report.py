@@ -27,7 +27,7 @@ class Report:
 def harmless_json(data: object, *, indent: int | None = None) -> str:
     """JSON that a terminal may show: what it leaves of control characters stands there by its own escapes."""
     text = json.dumps(data, ensure_ascii=False, indent=indent, default=str)
-    return _BARE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _BARE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 _BARE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -53,6 +53,6 @@ def _cell(value: object) -> str:
 
 def format_pairs(pairs: Iterable[tuple[str, str]]) -> list[str]:
     """Lines `name  value`, the values under each other."""
-    found = list(pairs)
-    width = max((len(name) for name, _ in found), default=0)
-    return [f"{name.ljust(width)}  {value}".rstrip() for name, value in found]
+    all_pairs = list(pairs)
+    width = max((len(name) for name, _ in all_pairs), default=0)
+    return [f"{name.ljust(width)}  {value}".rstrip() for name, value in all_pairs]

@@ -17,15 +17,15 @@ DRY_RUN = "dry run: nothing was changed; add --yes to do it"
 
 
 def register(to: Commands) -> None:
-    made = add_command(
+    command = add_command(
         to,
         "savepoint",
         "keep the state after a commit, or drop it",
         lambda _, t, a: drop(t, a.instant) if a.drop else make(t, a.instant, a.comment),
     )
-    made.add_argument("instant", metavar="INSTANT", nargs="?", help="the commit (default: the latest)")
-    made.add_argument("--comment", metavar="TEXT", default="", help="why it is kept")
-    made.add_argument("--drop", action="store_true", help="drop the savepoint: cleans may delete its files")
+    command.add_argument("instant", metavar="INSTANT", nargs="?", help="the commit (default: the latest)")
+    command.add_argument("--comment", metavar="TEXT", default="", help="why it is kept")
+    command.add_argument("--drop", action="store_true", help="drop the savepoint: cleans may delete its files")
     add_command(to, "savepoints", "the savepoints of the table", lambda _, t, __: savepoints(t))
     back = add_command(
         to,
@@ -60,10 +60,10 @@ def drop(table: HoodieTable, instant: str | None) -> Report:
 
 def savepoints(table: HoodieTable) -> Report:
     """The savepoints, oldest first."""
-    found = table.savepoints()
-    rows = [(each.instant, _when(each), each.user or "-", each.files, each.comment) for each in found]
-    lines = format_table(("instant", "made", "by", "files", "comment"), rows) if found else ["no savepoints"]
-    return Report({"savepoints": [asdict(each) for each in found]}, tuple(lines))
+    all_savepoints = table.savepoints()
+    rows = [(each.instant, _when(each), each.user or "-", each.files, each.comment) for each in all_savepoints]
+    lines = format_table(("instant", "made", "by", "files", "comment"), rows) if all_savepoints else ["no savepoints"]
+    return Report({"savepoints": [asdict(each) for each in all_savepoints]}, tuple(lines))
 
 
 def _when(savepoint: Savepoint) -> str:
@@ -73,10 +73,10 @@ def _when(savepoint: Savepoint) -> str:
 def restore(table: HoodieTable, instant: str, *, really: bool) -> Report:
     """Take the table back to a commit; without `really`, only say what would be lost."""
     if really:
-        found = table.restore(instant)
-        return Report(restore_data(found), (f"restore: {found}",))
-    found = table.restore(instant, dry_run=True)
-    return Report(restore_data(found), (f"restore: {found}", *([DRY_RUN] if found.undone else [])))
+        result = table.restore(instant)
+        return Report(restore_data(result), (f"restore: {result}",))
+    result = table.restore(instant, dry_run=True)
+    return Report(restore_data(result), (f"restore: {result}", *([DRY_RUN] if result.undone else [])))
 
 
 def restore_data(result: RestoreResult) -> dict[str, Any]:

@@ -65,28 +65,28 @@ def run_clean(
     table: HoodieTable, *, commits: int | None, hours: int | None, versions: int | None, dry_run: bool
 ) -> Report:
     """Clean, or say what that would delete."""
-    found = table.clean(retain_commits=commits, retain_hours=hours, retain_versions=versions, dry_run=dry_run)
+    result = table.clean(retain_commits=commits, retain_hours=hours, retain_versions=versions, dry_run=dry_run)
     data = {
         "dry_run": dry_run,
-        "instant": found.instant,
-        "files": found.files,
-        "bytes_freed": found.bytes_freed,
-        "partitions": found.partitions,
-        "earliest_retained": found.earliest_retained,
+        "instant": result.instant,
+        "files": result.files,
+        "bytes_freed": result.bytes_freed,
+        "partitions": result.partitions,
+        "earliest_retained": result.earliest_retained,
     }
-    return Report(data, (str(found),))
+    return Report(data, (str(result),))
 
 
 def run_archive(table: HoodieTable, *, least: int | None, most: int | None, dry_run: bool) -> Report:
     """Archive, or say what that would move."""
-    found = table.archive(min_commits=least, max_commits=most, dry_run=dry_run)
+    result = table.archive(min_commits=least, max_commits=most, dry_run=dry_run)
     data = {
         "dry_run": dry_run,
-        "instants": list(found.instants),
-        "first_commit": found.earliest,
-        "held_by": found.held_by,
+        "instants": list(result.instants),
+        "first_commit": result.earliest,
+        "held_by": result.held_by,
     }
-    return Report(data, (str(found),))
+    return Report(data, (str(result),))
 
 
 def rollback(context: TableContext, table: HoodieTable, *, instant: str | None, really: bool) -> Report:
@@ -123,15 +123,17 @@ def rollback(context: TableContext, table: HoodieTable, *, instant: str | None, 
         pending_write(context.active, timeline, instant, table=context.storage.uri)
     if really:
         undone = table.rollback(instant)
-        done = tuple(f"rolled back {each}" for each in undone) or (_nothing(len(table.timeline.pending_writes)),)
-        return Report({"dry_run": False, "rolled_back": undone}, done)
-    found = [_preview(context, i) for i in timeline.pending_writes if instant in (None, i.time)]
+        report_lines = tuple(f"rolled back {each}" for each in undone) or (
+            _nothing(len(table.timeline.pending_writes)),
+        )
+        return Report({"dry_run": False, "rolled_back": undone}, report_lines)
+    previews = [_preview(context, i) for i in timeline.pending_writes if instant in (None, i.time)]
     unfinished = _unfinished(context, timeline) if instant is None else []
-    lines = [line for entry in found for line in _preview_lines(entry)]
+    lines = [line for entry in previews for line in _preview_lines(entry)]
     lines += [f"rollback of {each} is unfinished: would be finished" for each in unfinished]
-    doomed = any(entry["would_roll_back"] for entry in found) or bool(unfinished)
-    lines.append(DRY_RUN if doomed else _nothing(len(found)))
-    return Report({"dry_run": True, "pending": found, "unfinished_rollbacks": unfinished}, tuple(lines))
+    doomed = any(entry["would_roll_back"] for entry in previews) or bool(unfinished)
+    lines.append(DRY_RUN if doomed else _nothing(len(previews)))
+    return Report({"dry_run": True, "pending": previews, "unfinished_rollbacks": unfinished}, tuple(lines))
 
 
 def _nothing(written: int) -> str:

@@ -21,34 +21,34 @@ _SIZE = "size"
 
 def register(to: Commands) -> None:
     add_command(to, "show", "the table on one page", lambda _, t, __: show(t))
-    found = add_command(
+    command = add_command(
         to,
         "timeline",
         "instants and their states",
         lambda _, t, a: timeline(t, limit=a.limit or None, archived=a.archived),
     )
-    add_limit(found)
-    add_archived(found)
-    found = add_command(
+    add_limit(command)
+    add_archived(command)
+    command = add_command(
         to,
         "commits",
         "what each completed commit did",
         lambda _, t, a: commits(t, limit=a.limit or None, archived=a.archived),
     )
-    add_limit(found)
-    add_archived(found)
-    found = add_command(to, "files", "the newest file slices", lambda _, t, a: files(t, partition=a.partition))
-    found.add_argument("--partition", metavar="P", help="only this partition path")
-    found = add_command(
+    add_limit(command)
+    add_archived(command)
+    command = add_command(to, "files", "the newest file slices", lambda _, t, a: files(t, partition=a.partition))
+    command.add_argument("--partition", metavar="P", help="only this partition path")
+    command = add_command(
         to,
         "explain",
         "which files a query opens",
         lambda _, t, a: explain(t, where=a.where, as_of=a.as_of, since=a.since, until=a.until),
     )
-    found.add_argument("--where", metavar="CONDITION", help="rows to read, as SQL-like text")
-    found.add_argument("--as-of", metavar="TIME", help="as of an instant, 2026-01-31, '2 hours ago'")
-    found.add_argument("--since", metavar="TIME", help="an incremental pull of the commits after this time")
-    found.add_argument("--until", metavar="TIME", help="where that pull ends (default: the latest commit)")
+    command.add_argument("--where", metavar="CONDITION", help="rows to read, as SQL-like text")
+    command.add_argument("--as-of", metavar="TIME", help="as of an instant, 2026-01-31, '2 hours ago'")
+    command.add_argument("--since", metavar="TIME", help="an incremental pull of the commits after this time")
+    command.add_argument("--until", metavar="TIME", help="where that pull ends (default: the latest commit)")
     add_command(to, "schema", "columns, types and their roles", lambda _, t, __: schema(t))
 
 
@@ -102,29 +102,29 @@ def show(table: HoodieTable) -> Report:
 
 def timeline(table: HoodieTable, *, limit: int | None, archived: bool = False) -> Report:
     """Every instant in the state that it has reached, oldest first: of the active timeline, or of the archived one too."""
-    found = table.timeline
+    active = table.timeline
     older = table.archived_instants() if archived else ()
-    instants, hint = _last((*older, *found.instants), limit)
-    gone = frozenset(older)
+    instants, hint = _last((*older, *active.instants), limit)
+    archived_instants = frozenset(older)
     entries = [
         {
             "instant": i.time,
             "action": i.action.value,
             "state": i.state.value,
-            "compaction": i.time in found.compactions,
-            "log_compaction": i.time in found.log_compactions,
-            **({"completed": i.completion} if found.by_completion else {}),
-            **({"archived": i in gone} if archived else {}),
+            "compaction": i.time in active.compactions,
+            "log_compaction": i.time in active.log_compactions,
+            **({"completed": i.completion} if active.by_completion else {}),
+            **({"archived": i in archived_instants} if archived else {}),
         }
         for i in instants
     ]
-    header = ("instant", "action", "state", *(("completed",) if found.by_completion else ()))
+    header = ("instant", "action", "state", *(("completed",) if active.by_completion else ()))
     rows = [
         (
             i.time,
-            _action(i, found),
-            f"{i.state.value}, archived" if i in gone else i.state.value,
-            *((i.completion or "-",) if found.by_completion else ()),
+            _action(i, active),
+            f"{i.state.value}, archived" if i in archived_instants else i.state.value,
+            *((i.completion or "-",) if active.by_completion else ()),
         )
         for i in instants
     ]
@@ -171,10 +171,10 @@ def commits(table: HoodieTable, *, limit: int | None, archived: bool = False) ->
 
 def commit_data(result: CommitResult) -> dict[str, Any]:
     """What a commit did as plain values; only what its metadata holds."""
-    kept = ("instant", "operation", "inserted", "updated", "deleted", "files", "bytes_written")
-    found = asdict(result)
+    names = ("instant", "operation", "inserted", "updated", "deleted", "files", "bytes_written")
+    values = asdict(result)
     timed = {"completed": result.completed} if result.completed else {}
-    return {name: found[name] for name in kept} | timed | {"operation": result.operation.value.lower()}
+    return {name: values[name] for name in names} | timed | {"operation": result.operation.value.lower()}
 
 
 def files(table: HoodieTable, *, partition: str | None) -> Report:
@@ -233,8 +233,8 @@ def _bytes(logs: Sequence[LogFile]) -> int:
 
 def schema(table: HoodieTable) -> Report:
     """The table's columns, without the meta columns."""
-    found = table.schema
-    if found is None:
+    table_schema = table.schema
+    if table_schema is None:
         return Report({"columns": []}, ("the table has no commit yet, and so no columns",))
     config = table.config
     roles = {
@@ -249,7 +249,7 @@ def schema(table: HoodieTable) -> Report:
             "nullable": field.nullable,
             "roles": [role for role, names in roles.items() if field.name in {n.split(".")[0] for n in names}],
         }
-        for field in found
+        for field in table_schema
     ]
     rows = [(c["name"], c["type"], "yes" if c["nullable"] else "no", ", ".join(c["roles"])) for c in columns]
     return Report({"columns": columns}, tuple(format_table(("column", "type", "nullable", "role"), rows)))

@@ -32,7 +32,12 @@ def register(to: Commands) -> None:
     )
     added.add_argument("-e", dest="statement", metavar="TEXT", help="the statements (default: the standard input)")
     added.add_argument(
-        "--table", metavar="NAME=PATH", type=_named, action="append", default=[], help="another table, by this name"
+        "--table",
+        metavar="NAME=PATH",
+        type=_named_path,
+        action="append",
+        default=[],
+        help="another table, by this name",
     )
     added.add_argument("--csv", action="store_true", help="print rows as CSV")
 
@@ -42,36 +47,36 @@ def _run(args: argparse.Namespace, tables: Mapping[str, Any], options: Mapping[s
     rows = _SHOWN if sys.stdout.isatty() else None
     data, lines = [], []
     for statement in statements_of(sys.stdin.read() if args.statement is None else args.statement):
-        found = sql(statement, {**tables, **dict(args.table)}, options=options)
-        if isinstance(found, CommitResult):
-            data.append(asdict(found))
-            lines.append(str(found))
+        result = sql(statement, {**tables, **dict(args.table)}, options=options)
+        if isinstance(result, CommitResult):
+            data.append(asdict(result))
+            lines.append(str(result))
         else:
-            data.append({"columns": found.column_names, "rows": found.to_pylist()})
-            lines += _csv(found) if args.csv else _table(found, rows)
+            data.append({"columns": result.column_names, "rows": result.to_pylist()})
+            lines += _csv(result) if args.csv else _table(result, rows)
     return Report(data[0] if len(data) == 1 else {"results": data}, tuple(lines))
 
 
-def _table(found: pa.Table, most: int | None) -> list[str]:
-    shown = found if most is None else found.slice(0, most)
-    lines = format_table(found.column_names, _rows(shown))
-    left = found.num_rows - shown.num_rows
-    return [*lines, *([f"and {left:,} rows more"] if left else [])]
+def _table(rows: pa.Table, most: int | None) -> list[str]:
+    part = rows if most is None else rows.slice(0, most)
+    lines = format_table(rows.column_names, _rows(part))
+    more = rows.num_rows - part.num_rows
+    return [*lines, *([f"and {more:,} rows more"] if more else [])]
 
 
-def _csv(found: pa.Table) -> list[str]:
+def _csv(rows: pa.Table) -> list[str]:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(found.column_names)
-    writer.writerows(_rows(found))
+    writer.writerow(rows.column_names)
+    writer.writerows(_rows(rows))
     return out.getvalue().splitlines()
 
 
-def _rows(found: pa.Table) -> list[tuple[Any, ...]]:
-    return list(zip(*(column.to_pylist() for column in found.columns), strict=True))
+def _rows(rows: pa.Table) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
 
-def _named(text: str) -> tuple[str, str]:
+def _named_path(text: str) -> tuple[str, str]:
     name, equals, path = text.partition("=")
     if not (name and equals and path):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=PATH")

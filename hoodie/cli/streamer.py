@@ -98,10 +98,10 @@ def parser_of_streamer(prog: str, args: Sequence[str]) -> argparse.ArgumentParse
 
 def run(args: argparse.Namespace, options: Mapping[str, str], reached_by: Mapping[str, str]) -> int:
     """Run the job; gives the exit status."""
-    given = {flag for flag in {**_NO_EFFECT, **_REFUSED} if getattr(args, flag[2:].replace("-", "_")) is not None}
-    for flag in sorted(given & set(_REFUSED)):
+    present = {flag for flag in {**_NO_EFFECT, **_REFUSED} if getattr(args, flag[2:].replace("-", "_")) is not None}
+    for flag in sorted(present & set(_REFUSED)):
         raise OptionError(f"{flag} of Apache Hudi's Streamer is not done: {_REFUSED[flag][1]}")
-    for flag in sorted(given):
+    for flag in sorted(present):
         log.warning("%s has no effect: %s", flag, _NO_EFFECT[flag][1])
     values = {each.name: getattr(args, each.name) for each in fields(StreamerFlags)}
     flags = StreamerFlags(**{name: value for name, value in values.items() if value is not None})

@@ -40,7 +40,7 @@ def run_downgrade(table: HoodieTable, version: int, *, really: bool) -> Report:
     return _report(table.downgrade(version, dry_run=not really), really=really)
 
 
-def _report(found: UpgradeResult, *, really: bool) -> Report:
+def _report(result: UpgradeResult, *, really: bool) -> Report:
     return Report(
-        asdict(found), (str(found), *found.changes, *(() if really or found.before == found.after else (DRY_RUN,)))
+        asdict(result), (str(result), *result.changes, *(() if really or result.before == result.after else (DRY_RUN,)))
     )

@@ -33,9 +33,9 @@ def checked_values(values: object) -> dict[str, Any]:
 
 def require_whole_columns(names: Iterable[str], schema: pa.Schema, *, what: str, table: str, says: str) -> None:
     """Raises KeyFieldError for what is no column of the table, or is a field inside of one."""
-    wanted = list(names)
-    require_columns(schema.names, wanted, what=what, table=table, fix="name a column of the table", says=says)
-    for name in wanted:
+    columns = list(names)
+    require_columns(schema.names, columns, what=what, table=table, fix="name a column of the table", says=says)
+    for name in columns:
         if name not in schema.names:
             raise KeyFieldError(
                 f"{what} {name!r} is a field inside of column {name.split('.')[0]!r} of table {table!r}\n"
@@ -66,7 +66,7 @@ class Changes:
         self._stored = stored
         self._moves = moves
         self._keygen: KeyGenerator = table_keys(context, snapshot, options)
-        self._gone: list[pa.Table] = []
+        self._deletes: list[pa.Table] = []
         self._moved: list[pa.Table] = []
         self._added: list[pa.Table] = []
         meta = [RECORD_KEY, PARTITION_PATH] if self._generated else []
@@ -78,15 +78,15 @@ class Changes:
         """Of what it gives: the columns and the flag of deletes."""
 
     def deleted(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Stored rows that go."""
+        """The deletes of these stored rows."""
         rows = self._fitting(rows)
         if self._moves:
-            self._gone.append(rows.select(self._keys))
+            self._deletes.append(rows.select(self._keys))
         else:
-            yield from self._flagged(rows, gone=True)
+            yield from self._flagged(rows, are_deletes=True)
 
     def updated(self, old: pa.Table, new: pa.Table) -> Iterator[pa.RecordBatch]:
-        """Stored rows, and what becomes of them.
+        """The updates of stored rows: as they are stored, and as they become.
 
         Raises:
             OptionError: a record key changes.
@@ -103,27 +103,27 @@ class Changes:
                 )
             moved = pc.not_equal(before.column(PARTITION_PATH), after.column(PARTITION_PATH))
             if pc.any(moved).as_py():
-                self._gone.append(self._fitting(old).select(self._keys).filter(moved))
+                self._deletes.append(self._fitting(old).select(self._keys).filter(moved))
                 self._moved.append(new.select(self._keys).filter(moved))
-        yield from self._flagged(new, gone=False)
+        yield from self._flagged(new, are_deletes=False)
 
     def inserted(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
-        """New rows, or such whose key is stored: the ordering columns decide then, as in an upsert. Where the table generates keys
-        they have none yet, and meet nobody.
+        """The inserts of new rows. Where their key is stored the ordering columns decide, as in an upsert. Where the table generates
+        keys the rows have none yet, and meet no stored row.
         """
         rows = self._fitting(rows)
         if rows.num_rows and not self._generated:
             self._added.append(rows.select(self._keys))
-        yield from self._flagged(rows, gone=False)
+        yield from self._flagged(rows, are_deletes=False)
 
     def rest(self) -> Iterator[pa.RecordBatch]:
-        """What can only be said at the end: the deletes of rows whose place nobody has taken.
+        """The deletes of rows whose place no other row has taken; only after all rows are they certain.
 
         Raises:
             DuplicateKeyError: two rows would have one key in one partition.
         """
-        gone = self._fitting(pa.concat_tables(self._gone)) if self._gone else None
-        left = None if gone is None else self._texts(self._places(gone))
+        deletes = self._fitting(pa.concat_tables(self._deletes)) if self._deletes else None
+        delete_places = None if deletes is None else self._texts(self._places(deletes))
         if self._moved or self._added:
             places = self._places(self._fitting(pa.concat_tables([*self._moved, *self._added])))
             arrived = self._texts(places)
@@ -131,13 +131,13 @@ class Changes:
             if self._moved:
                 rows = pa.concat_tables(self._moved)
                 there = self._texts(self._places(self._fitting(self._stored(rows))))
-                stay = there.filter(pc.invert(pc.is_in(there, value_set=left)))
+                stay = there.filter(pc.invert(pc.is_in(there, value_set=delete_places)))
                 moved = self._places(self._fitting(rows))
                 self._refuse(moved, pc.is_in(self._texts(moved), value_set=stay), "a row that is stored, and one more,")
-            if left is not None and gone is not None:
-                gone = gone.filter(pc.invert(pc.is_in(left, value_set=arrived)))
-        if gone is not None:
-            yield from self._flagged(gone, gone=True)
+            if delete_places is not None and deletes is not None:
+                deletes = deletes.filter(pc.invert(pc.is_in(delete_places, value_set=arrived)))
+        if deletes is not None:
+            yield from self._flagged(deletes, are_deletes=True)
 
     def _refuse(self, places: pa.Table, bad: pa.Array | pa.ChunkedArray, who: str) -> None:
         if pc.any(bad).as_py():
@@ -164,8 +164,8 @@ class Changes:
         one: pa.Array = texts.combine_chunks()
         return one
 
-    def _flagged(self, rows: pa.Table, *, gone: bool) -> Iterator[pa.RecordBatch]:
-        flags = pa.repeat(pa.scalar(gone), rows.num_rows)
+    def _flagged(self, rows: pa.Table, *, are_deletes: bool) -> Iterator[pa.RecordBatch]:
+        flags = pa.repeat(pa.scalar(are_deletes), rows.num_rows)
         yield from pa.table([*rows.columns, flags], schema=self.schema).to_batches()
 
 

@@ -38,8 +38,8 @@ class Equalities(NamedTuple):
                 terms.append([])
             else:
                 terms[-1].append(word)
-        found = [_pair(term, target, source) for term in terms]
-        pairs = tuple(pair for pair in found if pair is not None)
+        all_pairs = [_pair(term, target, source) for term in terms]
+        pairs = tuple(pair for pair in all_pairs if pair is not None)
         return cls(pairs, len(pairs) == len(terms))
 
 
@@ -56,10 +56,10 @@ def _pair(term: list[Token], target: str, source: str) -> tuple[str, str] | None
 def partners_within(equalities: Equalities, schema: pa.Schema, source: pa.Table) -> pc.Expression | None:
     """A filter that all rows of the table which have a partner in the source fulfil; None: nothing can be said."""
     bounds = [
-        found
+        limit
         for name, other in equalities.pairs
         if name in schema.names and other in source.column_names
-        if (found := _bounds(schema.field(name), source.column(other))) is not None
+        if (limit := _bounds(schema.field(name), source.column(other))) is not None
     ]
     return reduce(and_, bounds) if bounds else None
 
@@ -69,23 +69,23 @@ def _bounds(field: pa.Field, values: pa.ChunkedArray) -> pc.Expression | None:
         return None
     try:
         fitting = values.cast(field.type)
-    except pa.ArrowInvalid:  # such a value has no partner, but says so to nobody
+    except pa.ArrowInvalid:  # no stored value equals such a value, and no bounds say so
         return None
-    known = pc.unique(fitting.drop_null())
-    if not len(known):
+    distinct = pc.unique(fitting.drop_null())
+    if not len(distinct):
         return None
     column = pc.field(field.name)
-    if len(known) <= _LISTED:
-        return column.isin(known)
-    ends = pc.min_max(known)
+    if len(distinct) <= _LISTED:
+        return column.isin(distinct)
+    ends = pc.min_max(distinct)
     return (column >= ends["min"]) & (column <= ends["max"])
 
 
-def _compares_alike(stored: pa.DataType, given: pa.DataType) -> bool:
+def _compares_alike(stored: pa.DataType, other: pa.DataType) -> bool:
     """Whether SQL compares such values as Arrow and the bounds of files do."""
     is_text = pa.types.is_string
     if is_text(stored):
-        return is_text(given) or bool(pa.types.is_large_string(given))
+        return is_text(other) or bool(pa.types.is_large_string(other))
     if pa.types.is_integer(stored):
-        return bool(pa.types.is_integer(given))
-    return bool(stored == given and (pa.types.is_date(stored) or pa.types.is_timestamp(stored)))
+        return bool(pa.types.is_integer(other))
+    return bool(stored == other and (pa.types.is_date(stored) or pa.types.is_timestamp(stored)))

@@ -178,7 +178,7 @@ def is_upsert(
     Then nothing is joined, which would cost more than the write of logs does.
     """
     takes_all = all(each.all_columns and each.condition is None for each in clauses)
-    found, keys = {name for name, _ in equal.pairs}, {*key_columns(config)}
+    names, keys = {name for name, _ in equal.pairs}, {*key_columns(config)}
     # Where keys are unique in the whole table the write finds a row in whatever partition it is.
     needed = {*config.record_key_fields} if is_global(config, options) else keys
     return (
@@ -188,17 +188,17 @@ def is_upsert(
         and not config.generates_keys
         and equal.are_all
         and all(left == right for left, right in equal.pairs)
-        and needed <= found <= keys
-        and all(_makes_one_key(schema.field(name).type, source.field(name).type) for name in found)
+        and needed <= names <= keys
+        and all(_makes_one_key(schema.field(name).type, source.field(name).type) for name in names)
     )
 
 
-def _makes_one_key(stored: pa.DataType, given: pa.DataType) -> bool:
+def _makes_one_key(stored: pa.DataType, other: pa.DataType) -> bool:
     """Whether values of these types that SQL finds equal make equal keys. Where only the keys are equal, an insert is an upsert."""
-    texts = pa.types.is_string(stored) and (pa.types.is_string(given) or pa.types.is_large_string(given))
-    numbers = pa.types.is_integer(stored) and pa.types.is_integer(given)
+    texts = pa.types.is_string(stored) and (pa.types.is_string(other) or pa.types.is_large_string(other))
+    numbers = pa.types.is_integer(stored) and pa.types.is_integer(other)
     return (
-        texts or numbers or bool(stored == given and not (pa.types.is_floating(stored) or pa.types.is_nested(stored)))
+        texts or numbers or bool(stored == other and not (pa.types.is_floating(stored) or pa.types.is_nested(stored)))
     )
 
 
@@ -224,14 +224,14 @@ def run_merge(
     """
     parameters = _Parameters()
     names, keys = changes.columns.names, key_columns(config)
-    given = _given(clauses, changes.columns, source.schema, join, parameters, table=uri)
+    expressions = _expressions(clauses, changes.columns, source.schema, join, parameters, table=uri)
     if tally is None and is_upsert(equal, clauses, changes.columns, source.schema, config, options):
         yield from changes.inserted(source.select(names))
         yield from changes.rest()
         return
     updates = [n for n, clause in enumerate(clauses) if clause.case is not Case.NOT_MATCHED and not clause.deletes]
-    kept = [at for at in range(len(names)) if any((number, at) not in given for number in updates)]
-    query = _query(join, clauses, {at: names[at] for at in kept}, given, keys, all_pairs=tally is not None)
+    numbers = [at for at in range(len(names)) if any((number, at) not in expressions for number in updates)]
+    query = _query(join, clauses, {at: names[at] for at in numbers}, expressions, keys, all_pairs=tally is not None)
     failed: list[Exception] = []
     if all(clause.case is not Case.NOT_MATCHED_BY_SOURCE for clause in clauses):
         scan = _within(scan, partners_within(equal, changes.columns, source))
@@ -259,7 +259,7 @@ def run_merge(
                 inserts = clause.case is Case.NOT_MATCHED
                 values = [
                     fitting.column(_given_as(number, at))
-                    if (number, at) in given
+                    if (number, at) in expressions
                     else pa.nulls(fitting.num_rows, field.type)
                     if inserts
                     else fitting.column(f"*{at}")
@@ -285,13 +285,13 @@ def _within(scan: NewScan, bounds: pc.Expression | None) -> NewScan:
 def _query(
     join: Join,
     clauses: Sequence[Clause],
-    kept: Mapping[int, str],
-    given: Mapping[tuple[int, int], str],
+    unchanged: Mapping[int, str],
+    expressions: Mapping[tuple[int, int], str],
     keys: Sequence[str],
     *,
     all_pairs: bool,
 ) -> str:
-    """Columns: the number of the clause, how many rows of the source are for the stored row, the stored values of the `kept` columns,
+    """Columns: the number of the clause, how many source rows are for the stored row, the stored values of the `unchanged` columns,
     those of key and partition columns, and what clauses give.
 
     `all_pairs`: pairs that no clause fits are there, too, and a column tells which rows are pairs.
@@ -311,11 +311,11 @@ def _query(
     clause_of = f"CASE {whens} END"
     # DuckDB does not repeat an expression with a subquery by its name.
     picked = f"({clause_of})" if any(_SUBQUERY.search(each.condition or "") for each in clauses) else quoted(_CLAUSE)
-    columns = [f"{t}.{quoted(name)} AS {quoted(f'*{at}')}" for at, name in kept.items()]
+    columns = [f"{t}.{quoted(name)} AS {quoted(f'*{at}')}" for at, name in unchanged.items()]
     columns += [f"{t}.{quoted(name)} AS {quoted(f'*old {at}')}" for at, name in enumerate(keys)]
     columns += [
         f"CASE WHEN {picked} = {number} THEN {value} END AS {quoted(_given_as(number, at))}"
-        for (number, at), value in given.items()
+        for (number, at), value in expressions.items()
     ]
     counted = "count(*)" + (f" FILTER (WHERE {picked} IS NOT NULL)" if all_pairs else "")
     pairs = f"CASE WHEN {paired[Case.MATCHED]} THEN {counted} OVER (PARTITION BY {t}.{quoted(_ROW)}) ELSE 1 END"
@@ -339,7 +339,7 @@ def _how(clauses: Sequence[Clause]) -> str:
     return "RIGHT" if Case.NOT_MATCHED in cases else "INNER"
 
 
-def _given(
+def _expressions(
     clauses: Sequence[Clause], schema: pa.Schema, source: pa.Schema, join: Join, parameters: _Parameters, *, table: str
 ) -> dict[tuple[int, int], str]:
     """(Number of a clause, number of a column) -> the expression that the clause has for it.
@@ -348,7 +348,7 @@ def _given(
         KeyFieldError: a clause names no column of the table. SchemaError: the source has a column in another case.
     """
     t, s = quoted(join.target_alias), quoted(join.source_alias)
-    given: dict[tuple[int, int], str] = {}
+    expressions: dict[tuple[int, int], str] = {}
     for number, clause in enumerate(clauses):
         updates = clause.updates or {}
         require_whole_columns(updates, schema, what="MERGE's", table=table, says="the MERGE")
@@ -356,14 +356,16 @@ def _given(
             _require_case(schema, source, table)
         for at, field in enumerate(schema):
             if clause.all_columns and field.name in source.names and field.name not in META_COLUMNS:
-                given[number, at] = f"{s}.{quoted(field.name)}"
+                expressions[number, at] = f"{s}.{quoted(field.name)}"
             elif field.name in updates:
                 value = updates[field.name]
                 text = assigned(value if isinstance(value, str) else parameters.take(value), field)
                 zoned = pa.types.is_timestamp(field.type) and field.type.tz is not None
                 # A text becomes a time beside one.
-                given[number, at] = f"CASE WHEN true THEN {text} ELSE {t}.{quoted(field.name)} END" if zoned else text
-    return given
+                expressions[number, at] = (
+                    f"CASE WHEN true THEN {text} ELSE {t}.{quoted(field.name)} END" if zoned else text
+                )
+    return expressions
 
 
 def _given_as(number: int, at: int) -> str:
@@ -371,12 +373,12 @@ def _given_as(number: int, at: int) -> str:
 
 
 def _require_case(schema: pa.Schema, source: pa.Schema, table: str) -> None:
-    named = {name.lower(): name for name in schema.names}
+    by_lower_name = {name.lower(): name for name in schema.names}
     for name in source.names:
-        known = named.get(name.lower(), name)
-        if name != known:
+        column = by_lower_name.get(name.lower(), name)
+        if name != column:
             raise SchemaError(
-                f"column {name!r} of the source is {known!r} in table {table}\n"
+                f"column {name!r} of the source is {column!r} in table {table}\n"
                 "  fix:     write both alike: case matters in names of columns"
             )
 

@@ -98,9 +98,9 @@ class MergePlan:
         if not self.file_groups:
             return "writes nothing"
         kinds = ((self.rewritten, "rewritten"), (self.appended, "with new logs"), (self.created, "new"))
-        shown = ", ".join(f"{count:,} {what}" for count, what in kinds if count)
+        parts = ", ".join(f"{count:,} {what}" for count, what in kinds if count)
         where = format_count(self.partitions, "partition")
-        return f"writes about {format_size(self.bytes_to_write)} to {format_count(self.file_groups, 'file group')} in {where}: {shown}"
+        return f"writes about {format_size(self.bytes_to_write)} to {format_count(self.file_groups, 'file group')} in {where}: {parts}"
 
     @classmethod
     def of(cls, table: str, clauses: Sequence[Clause], tally: Tally, plan: WritePlan | None) -> MergePlan:

@@ -40,11 +40,11 @@ def with_values(statement: str, params: Mapping[str, Any]) -> str:
         used.add(name)
         return _literal(name, params[name])
 
-    found = _PART.sub(literal, statement)
+    result = _PART.sub(literal, statement)
     unknown = [name for name in params if name not in used]
     if unknown:
         raise OptionError(f"the statement has no parameter :{unknown[0]}, for which params has a value")
-    return found
+    return result
 
 
 def _literal(name: str, value: Any) -> str:

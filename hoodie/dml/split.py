@@ -93,10 +93,10 @@ def split(text: str) -> Statement:
     Raises:
         OptionError: it cannot be understood, or does something else than to read or change rows.
     """
-    found = statements(text)
-    if len(found) != 1:
-        raise OptionError(f"sql takes one statement at a time, and this text has {len(found)}: call it once for each")
-    return _Reader(found[0]).statement()
+    texts = statements(text)
+    if len(texts) != 1:
+        raise OptionError(f"sql takes one statement at a time, and this text has {len(texts)}: call it once for each")
+    return _Reader(texts[0]).statement()
 
 
 class _Reader:
@@ -133,15 +133,15 @@ class _Reader:
         start = self.at
         if self.take("("):
             self.at = self.find(")", depth=self.tokens[start].depth) + 1
-            source, named = self.query(start, self.at, before="SELECT * FROM "), None
+            source, name = self.query(start, self.at, before="SELECT * FROM "), None
         else:
-            named = self.name("the source of the MERGE")
+            name = self.name("the source of the MERGE")
             end = self.find("ON")
             last = end - 1
             has_alias = self.tokens[last].is_name and last >= self.at and self.tokens[last - 1].text != "."
             self.at = (last - 1 if self.tokens[last - 1].says("AS") else last) if has_alias else end
             source = self.query(start, self.at, before="SELECT * FROM ")
-        source_alias = self.alias() or named
+        source_alias = self.alias() or name
         if source_alias is None:
             self.refuse("the query of a MERGE needs a name: USING (SELECT …) AS s")
         self.expect("ON")
@@ -182,11 +182,11 @@ class _Reader:
         columns = self.columns()
         self.expect("VALUES")
         self.expect("(")
-        values = self.listed(self.tokens[self.at - 1].depth + 1)
+        values = self.list_parts(self.tokens[self.at - 1].depth + 1)
         if columns is not None and len(columns) != len(values):
             self.refuse(f"an INSERT has {len(columns)} columns and {len(values)} values")
-        named: list[str | None] = [*columns] if columns is not None else [None] * len(values)
-        return MergeClause(case, condition, tuple(zip(named, values, strict=True)))
+        column_names: list[str | None] = [*columns] if columns is not None else [None] * len(values)
+        return MergeClause(case, condition, tuple(zip(column_names, values, strict=True)))
 
     def update(self) -> Update:
         table = self.name("the table of the UPDATE")
@@ -219,19 +219,19 @@ class _Reader:
         at, copied = start, self.tokens[start].start if start < end else len(self.text)
         while at < end:
             self.at = at
-            found = self.moment(end) or self.pull()
-            if found is None:
+            replacement = self.moment(end) or self.pull()
+            if replacement is None:
                 at += 1
                 continue
-            part, next_at = found
+            part, next_at = replacement
             name = f"hoodie part {len(parts)}"
             parts.append((name, part))
-            shown = (
+            alias_text = (
                 ""
                 if next_at < end and self.tokens[next_at].is_name and not self.tokens[next_at].says(*_AFTER_A_TABLE)
                 else f" AS {quoted(part.table)}"
             )
-            out += self.text[copied : self.tokens[at].start].decode() + f'"{name}"{shown} '
+            out += self.text[copied : self.tokens[at].start].decode() + f'"{name}"{alias_text} '
             at, copied = next_at, self.tokens[next_at].start if next_at < len(self.tokens) else len(self.text)
         last = self.tokens[end - 1].end if end > start else copied
         self.at = end
@@ -276,15 +276,15 @@ class _Reader:
         return text
 
     def assignments(self, end: int) -> tuple[tuple[str, str], ...]:
-        found = []
+        result = []
         for start, stop in self.parts(self.at, end, self.tokens[self.at].depth if self.at < end else 0):
             equals = next((n for n in range(start, stop) if self.tokens[n].text == "="), None)
             if equals is None or equals == start or equals + 1 == stop:
                 self.refuse(f"SET takes column = expression, not {self.slice(start, stop)!r}")
             names = [plain(each) for each in self.tokens[start:equals] if each.text != "."]
-            found.append((names[-1] if len(names) < 3 else ".".join(names[1:]), self.slice(equals + 1, stop)))
+            result.append((names[-1] if len(names) < 3 else ".".join(names[1:]), self.slice(equals + 1, stop)))
         self.at = end
-        return tuple(found)
+        return tuple(result)
 
     def columns(self) -> list[str] | None:
         if not (self.at < len(self.tokens) and self.tokens[self.at].text == "("):
@@ -293,20 +293,20 @@ class _Reader:
             return None
         self.at += 1
         start = self.at
-        listed = self.listed(self.tokens[self.at - 1].depth + 1)
+        parts = self.list_parts(self.tokens[self.at - 1].depth + 1)
         names = [plain(each) for each in self.tokens[start : self.at - 1] if each.text != ","]
-        if len(names) != len(listed):
-            self.refuse(f"a list of columns has their names alone, not {', '.join(listed)!r}")
+        if len(names) != len(parts):
+            self.refuse(f"a list of columns has their names alone, not {', '.join(parts)!r}")
         return names
 
-    def listed(self, depth: int) -> list[str]:
+    def list_parts(self, depth: int) -> list[str]:
         """What stands between here and the closing parenthesis, parted by commas."""
         close = next((n for n in range(self.at, len(self.tokens)) if self.tokens[n].depth < depth), None)
         if close is None:
             self.refuse("a parenthesis is not closed")
-        found = [self.slice(*each) for each in self.parts(self.at, close, depth)]
+        result = [self.slice(*each) for each in self.parts(self.at, close, depth)]
         self.at = close + 1
-        return found
+        return result
 
     def parts(self, start: int, end: int, depth: int) -> list[tuple[int, int]]:
         commas = [n for n in range(start, end) if self.tokens[n].text == "," and self.tokens[n].depth == depth]

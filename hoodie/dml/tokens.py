@@ -25,12 +25,12 @@ class Token(NamedTuple):
 
 def statements(text: str) -> list[str]:
     """A script as its statements, which semicolons part."""
-    words, found, start = tokens_of(text), [], 0
+    words, texts, start = tokens_of(text), [], 0
     for end in [each.start for each in words if each.depth == 0 and each.text == ";"] + [len(text.encode())]:
         if any(start <= each.start < end for each in words):
-            found.append(text.encode()[start:end].decode().strip())
+            texts.append(text.encode()[start:end].decode().strip())
         start = end + 1
-    return found
+    return texts
 
 
 def tokens_of(text: str) -> list[Token]:
@@ -38,21 +38,21 @@ def tokens_of(text: str) -> list[Token]:
 
     data = text.encode()
     # DuckDB gives offsets of bytes.
-    given = [(at, kind) for at, kind in duckdb.tokenize(text) if kind != duckdb.token_type.comment]
+    raw_tokens = [(at, kind) for at, kind in duckdb.tokenize(text) if kind != duckdb.token_type.comment]
     starts = [*sorted(at for at, _ in duckdb.tokenize(text)), len(data)]
     following = dict(itertools.pairwise(starts))
-    found: list[Token] = []
+    result: list[Token] = []
     depth = 0
-    for at, kind in given:
+    for at, kind in raw_tokens:
         word = data[at : following[at]].decode().strip()
         is_text = kind == duckdb.token_type.string_const
         is_name = kind in (duckdb.token_type.identifier, duckdb.token_type.keyword)
         for part, start in _signs(word, at) if kind == duckdb.token_type.operator else [(word, at)]:
             closes = not is_text and (part in _CLOSING or (is_name and part.upper() == "END"))
             depth -= closes
-            found.append(Token(part, start, start + len(part.encode()), depth, is_name, is_text))
+            result.append(Token(part, start, start + len(part.encode()), depth, is_name, is_text))
             depth += not is_text and (part in _OPENING or (is_name and part.upper() == "CASE"))
-    return found
+    return result
 
 
 def _signs(word: str, at: int) -> list[tuple[str, int]]:

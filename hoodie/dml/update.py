@@ -47,9 +47,9 @@ def run_update(
             if con is not None:
                 con.register(ROWS, old)
                 query = query or _query(con, texts, changes.columns)
-                found = pa.RecordBatchReader.from_stream(con.sql(query)).read_all()
+                values_of_rows = pa.RecordBatchReader.from_stream(con.sql(query)).read_all()
                 for at, name in enumerate(texts):
-                    new = _with(new, name, found.column(at))
+                    new = _with(new, name, values_of_rows.column(at))
             for name, value in values.items():
                 if name not in texts:
                     new = _with(new, name, _constant(value, changes.columns.field(name), old.num_rows, uri))
@@ -59,9 +59,9 @@ def run_update(
 
 def check_columns(names: Iterable[str], schema: pa.Schema, table: str) -> None:
     """Raises KeyFieldError for a column that the table does not have."""
-    if not (wanted := list(names)):
+    if not (columns := list(names)):
         raise OptionError(f'update of table {table!r} changes no column: give set={{"column": "expression"}}')
-    require_whole_columns(wanted, schema, what="updated", table=table, says="the update")
+    require_whole_columns(columns, schema, what="updated", table=table, says="the update")
 
 
 def _query(con: duckdb.DuckDBPyConnection, texts: Mapping[str, str], schema: pa.Schema) -> str:

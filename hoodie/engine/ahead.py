@@ -45,8 +45,8 @@ class Batches(Generic[T]):
         *,
         ahead_bytes: int = AHEAD_BYTES,
     ) -> None:
-        found = _in_turn(fn, tasks) if len(tasks) <= 1 or threads == 1 else _ahead(fn, tasks, threads, ahead_bytes)
-        self._inner = gathered(found)
+        batches = _in_turn(fn, tasks) if len(tasks) <= 1 or threads == 1 else _ahead(fn, tasks, threads, ahead_bytes)
+        self._inner = gathered(batches)
         self._failure: str | None = None
 
     def __iter__(self) -> Batches[T]:
@@ -163,7 +163,7 @@ class _Share(Generic[T]):
         self._task = task
         self._ahead_bytes = ahead_bytes
         self._ready: SimpleQueue[tuple[pa.RecordBatch, int] | _End] = SimpleQueue()
-        self._taken: SimpleQueue[int] = SimpleQueue()
+        self._freed_bytes: SimpleQueue[int] = SimpleQueue()
         self._stopped = False
         self._process = os.getpid()
         self.left_to_consumer = False
@@ -171,13 +171,13 @@ class _Share(Generic[T]):
     def run(self) -> None:
         error: BaseException | None = None
         try:
-            held = 0
+            buffer_bytes = 0
             for batch in () if self.is_stopped() else self._fn(self._task):
                 size = batch.nbytes
                 self._ready.put((batch, size))
-                held += size
-                while held > self._ahead_bytes and not self.is_stopped():
-                    held -= self._taken.get()
+                buffer_bytes += size
+                while buffer_bytes > self._ahead_bytes and not self.is_stopped():
+                    buffer_bytes -= self._freed_bytes.get()
                 if self.is_stopped():
                     break
         except BaseException as exc:  # noqa: BLE001 - the consumer raises it
@@ -200,7 +200,7 @@ class _Share(Generic[T]):
                     raise item.error
                 return
             batch, size = item
-            self._taken.put(size)
+            self._freed_bytes.put(size)
             yield batch
 
     def is_stopped(self) -> bool:
@@ -208,7 +208,7 @@ class _Share(Generic[T]):
 
     def stop(self) -> None:
         self._stopped = True
-        self._taken.put(0)
+        self._freed_bytes.put(0)
 
 
 class _End:

@@ -20,20 +20,20 @@ def gathered(batches: Iterable[pa.RecordBatch], *, most_bytes: int = GATHERED_BY
     and stops does not wait for all.
     """
     waiting: list[pa.RecordBatch] = []
-    rows = size = seen = 0
+    rows = size = batch_count = 0
     most = 1
     for batch in batches:
         if not batch.num_rows:
             continue
-        # Where its buffers are small their sizes will do: to tell which part of them is meant takes ten times as long.
+        # For small buffers their whole sizes are exact enough: `nbytes`, which follows slices, takes ten times as long.
         batch_bytes = batch.get_total_buffer_size()
         if batch_bytes >= _FEW_BYTES:
             batch_bytes = bytes_of(batch)
         large = batch.num_rows >= _FEW_ROWS or batch_bytes >= most_bytes
         if waiting and (large or len(waiting) >= most or rows >= _GATHERED_ROWS or size >= most_bytes):
             yield from _together(waiting)
-            seen += len(waiting)
-            most = seen
+            batch_count += len(waiting)
+            most = batch_count
             waiting, rows, size = [], 0, 0
         if large:
             yield batch

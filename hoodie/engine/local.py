@@ -107,7 +107,7 @@ class _Shared(Generic[T, R]):
         self._tasks = tasks
         self._look_s = look_s
         self._alone_s = alone_s
-        self._left = iter(range(len(tasks)))
+        self._remaining = iter(range(len(tasks)))
         self._results: dict[int, R] = {}
         self._errors: dict[int, BaseException] = {}
         self._ended = False
@@ -135,10 +135,10 @@ class _Shared(Generic[T, R]):
     def _help(self, helpers: int) -> None:
         began = time.monotonic()
         while not self._ends_within(self._look_s):
-            done = len(self._results)
-            if self._errors or done == len(self._tasks):
-                return  # an interrupt may keep the caller from saying so
-            left_s = (time.monotonic() - began) / done * (len(self._tasks) - done) if done else math.inf
+            count = len(self._results)
+            if self._errors or count == len(self._tasks):
+                return  # an interrupt may keep the caller from setting `_ended`
+            left_s = (time.monotonic() - began) / count * (len(self._tasks) - count) if count else math.inf
             if left_s > self._alone_s:
                 break
         else:
@@ -167,7 +167,7 @@ class _Shared(Generic[T, R]):
     def _next(self) -> int | None:
         """None when no task is left, or one has failed."""
         with self._mutex:
-            return None if self._errors or self._ended else next(self._left, None)
+            return None if self._errors or self._ended else next(self._remaining, None)
 
 
 def _started(thread: threading.Thread) -> bool:

@@ -52,11 +52,11 @@ def packed(weights: Sequence[int], groups: int) -> list[list[int]]:
     The heaviest task not yet placed goes to the lightest group (LPT: at most 4/3 of the best possible makespan).
     """
     count = min(groups, len(weights))
-    found: list[list[int]] = [[] for _ in range(count)]
+    members: list[list[int]] = [[] for _ in range(count)]
     # Of groups of one weight the one with fewer tasks: those that weigh nothing are spread as well.
     lightest = [(0, 0, group) for group in range(count)]
     for at in sorted(range(len(weights)), key=lambda at: (-weights[at], at)):
         weight, tasks, group = heapq.heappop(lightest)
-        found[group].append(at)
+        members[group].append(at)
         heapq.heappush(lightest, (weight + weights[at], tasks + 1, group))
-    return [sorted(group) for group in found]
+    return [sorted(group) for group in members]

@@ -88,18 +88,18 @@ class Progress:
         total: int | None = 0,
         *,
         unit: str = "tasks",
-        shown: str | None = None,
+        way: str | None = None,
         draw: Draws = draw_bar,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`total` None: it is not known how much there is to do. `shown`: as `shown_as` says, unless it is given."""
+        """`total` None: it is not known how much there is to do. `way`: BAR, LOG or OFF; None: as `shown_as` says."""
         self._label = label
         self._total = total
         self._unit = unit
-        self._shown = shown
+        self._way = way
         self._draw = draw
         self._clock = clock
-        self._done = self._drawn = 0
+        self._count = self._drawn = 0
         self._began = self._logged_at = clock()
         self._bar: Bar | None = None
         self._lock = threading.Lock()
@@ -113,47 +113,47 @@ class Progress:
         with self._lock:
             if self._bar is not None:
                 self._bar.close()
-            self._bar, self._shown = None, OFF  # whoever still counts shows nothing any more
+            self._bar, self._way = None, OFF  # whoever still counts shows nothing any more
 
     def add(self, count: int = 1) -> None:
         """So many more are done."""
         with self._lock:
-            self._at(self._done + count)
+            self._at(self._count + count)
 
     def expect(self, total: int) -> None:
         """It is known now how much there is to do."""
         self._total = total
 
-    def at(self, done: int, *, of: int) -> None:
-        """So many are done in all, of a number that may be known only now."""
+    def at(self, count: int, *, of: int) -> None:
+        """The count of all that are finished, of a total that may be new."""
         with self._lock:
             self._total = max(self._total or 0, of)
-            self._at(done)
+            self._at(count)
 
-    def _at(self, done: int) -> None:
-        """Not said when the last one is done, for then the work is through."""
-        self._done = max(done, self._done) if self._total is None else min(max(done, self._done), self._total)
+    def _at(self, count: int) -> None:
+        """No line for the last one: the work is finished then."""
+        self._count = max(count, self._count) if self._total is None else min(max(count, self._count), self._total)
         if self._bar is not None:
             self._move()
             return
         now = self._clock()
-        if self._done == self._total or now - self._began < BAR_AFTER_S:
+        if self._count == self._total or now - self._began < BAR_AFTER_S:
             return
-        if self._shown is None:
-            self._shown = shown_as()
-        if self._shown == BAR:
+        if self._way is None:
+            self._way = shown_as()
+        if self._way == BAR:
             self._bar = self._draw(self._label, self._total, self._unit, now - self._began)
             if self._bar is None:
-                self._shown = LOG
+                self._way = LOG
             else:
                 self._move()
                 return
-        if self._shown == LOG and now - self._logged_at >= EVERY_S:
+        if self._way == LOG and now - self._logged_at >= EVERY_S:
             self._logged_at = now
             of = "" if self._total is None else f" of {self._total}"
-            log.info("%s: %d%s %s done after %.0f s", self._label, self._done, of, self._unit, now - self._began)
+            log.info("%s: %d%s %s done after %.0f s", self._label, self._count, of, self._unit, now - self._began)
 
     def _move(self) -> None:
-        if self._bar is not None and self._done > self._drawn:
-            self._bar.update(self._done - self._drawn)
-            self._drawn = self._done
+        if self._bar is not None and self._count > self._drawn:
+            self._bar.update(self._count - self._drawn)
+            self._drawn = self._count

@@ -157,7 +157,7 @@ class BaseFileWriter:
         """Write what waits as one row group: merges hand over many small pieces, and each would become its own."""
         if self._waiting:
             waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
-            rows = self._named(one_encoding(waiting))
+            rows = self._with_file_name(one_encoding(waiting))
             self._opened(rows)
             written = -(-rows.num_rows // ROW_GROUP_ROWS)
             nan, zero = floating_leaves(rows)
@@ -169,7 +169,7 @@ class BaseFileWriter:
                 del waiting, rows
                 release_unused_memory()
 
-    def _named(self, rows: pa.Table) -> pa.Table:
+    def _with_file_name(self, rows: pa.Table) -> pa.Table:
         at = self._schema.get_field_index(FILE_NAME)
         if at < 0:
             return rows
@@ -208,7 +208,7 @@ class BaseFileWriter:
 
     def held_keys(self, most_bytes: int) -> pa.Array | None:
         """The record keys of all rows in their order; None where they take as much or more."""
-        return self._keys.held(most_bytes) if self._keys is not None and self._stores_keys else None
+        return self._keys.keys_below(most_bytes) if self._keys is not None and self._stores_keys else None
 
     @property
     def _stores_keys(self) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.filegroup.changes import AFTER, BEFORE, DELETE, INSERT, OP, TS_MS, UPDATE
-from hoodie.filegroup.picks import taken
+from hoodie.filegroup.picks import rows_at
 from hoodie.filegroup.staging import open_staged
 from hoodie.filegroup.stored_merge import MergedBatch
 from hoodie.format.avro_schema import avro_from_arrow, record_type, schema_text
@@ -64,10 +64,10 @@ class ChangeLog:
             self._flush()
         self._output.__exit__(kind, error, trace)
 
-    def merged(self, stored: Rows, found: MergedBatch) -> None:
-        """What a merge has made of stored rows."""
-        self._add(UPDATE, _picked(stored, found.older), found.merged)
-        self._add(DELETE, _picked(stored, found.gone), None)
+    def merged(self, stored: Rows, batch: MergedBatch) -> None:
+        """Add the updates and deletes that a merge has made of stored rows."""
+        self._add(UPDATE, _picked(stored, batch.older), batch.merged)
+        self._add(DELETE, _picked(stored, batch.deleted_rows), None)
 
     def inserted(self, rows: pa.Table) -> None:
         self._add(INSERT, None, rows)
@@ -92,13 +92,13 @@ class ChangeLog:
 
     def _image(self, rows: pa.Table | None, count: int, name: str) -> pa.Array:
         kind: Any = dict(self._record.fields)[name].arrow
-        found: pa.Array
+        result: pa.Array
         if rows is None:
-            found = pa.nulls(count, kind)
+            result = pa.nulls(count, kind)
         else:
             columns = [rows.column(field.name).cast(field.type).combine_chunks() for field in kind]
-            found = pa.StructArray.from_arrays(columns, fields=list(kind))
-        return found
+            result = pa.StructArray.from_arrays(columns, fields=list(kind))
+        return result
 
     def _flush(self) -> None:
         empty = pa.schema(self._record.arrow_fields).empty_table()
@@ -122,7 +122,7 @@ def marker_of_logs(context: WriteContext) -> str:
 
 
 def _picked(rows: Rows, numbers: np.ndarray) -> pa.Table:
-    return taken(rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows]), numbers)
+    return rows_at(rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows]), numbers)
 
 
 @for_the_same

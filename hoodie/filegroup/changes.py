@@ -1,10 +1,10 @@
 """What one commit changed in one file group: inserts, updates and deletes with the row before and after.
 
 The slice before the commit is compared with the slice after it. A stored row is the same row as long as it keeps its key,
-commit time and sequence number, through any rewriting of files; what is only in the older slice is gone, what is only in
-the newer one is fresh, and a gone row and a fresh one of one key are an update. Where the commit added logs only, nothing
-but the keys in its own blocks is compared. A row that lost against the stored one changed nothing and is not in the feed. (Apache
-Hudi's change queries give the same events: integration/test_changes_with_hudi.py.)
+commit time and sequence number, through any rewriting of files. A row of the older slice alone is a delete, a row of the
+newer slice alone is an insert, and both of one key are an update. Where the commit added logs only, nothing but the keys in
+its own blocks is compared. A row that lost against the stored one changed nothing and is not in the feed. (Apache Hudi's
+change queries give the same events: integration/test_changes_with_hudi.py.)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from hoodie.filegroup.log_scan import read_log_records
 from hoodie.filegroup.merge import positions_in
-from hoodie.filegroup.picks import in_few_batches, taken
+from hoodie.filegroup.picks import in_few_batches, rows_at
 from hoodie.filegroup.slice_reader import filter_errors, read_slice
 from hoodie.format.json_text import json_text
 from hoodie.model.enums import ChangeFormat, ChangePart
@@ -58,8 +58,8 @@ def read_changes(storage: Storage, context: ReadContext, task: ChangeTask) -> It
     needed = dict.fromkeys([*_IDENTITY, *task.images, *extra])
     schema = pa.schema([context.schema.field(name) for name in needed])
     if task.before is None or task.after is None:
-        seen = task.seen_before if task.after is None else task.seen_after
-        for batch in _rows(storage, context, task.slice, schema, seen):
+        visible = task.seen_before if task.after is None else task.seen_after
+        for batch in _rows(storage, context, task.slice, schema, visible):
             rows, none = pa.Table.from_batches([batch]), schema.empty_table()
             every, nothing = np.arange(batch.num_rows), np.full(batch.num_rows, _NONE)
             if task.after is None:
@@ -68,16 +68,16 @@ def read_changes(storage: Storage, context: ReadContext, task: ChangeTask) -> It
                 yield from _feed_rows(none, rows, nothing, every, context, task)
         return
     if task.before.base == task.after.base:
-        gone, fresh = _compare_by_logs(storage, context, task, task.before, task.after, schema)
+        old_rows, new_rows = _compare_by_logs(storage, context, task, task.before, task.after, schema)
     else:
-        gone, fresh = _compare_whole(storage, context, task, task.before, task.after, schema)
-    left, right = _paired(gone, fresh)
+        old_rows, new_rows = _compare_whole(storage, context, task, task.before, task.after, schema)
+    left, right = _paired(old_rows, new_rows)
     if task.part is not ChangePart.WHOLE:
         in_part = (right < 0) == (task.part is ChangePart.DELETES)
         left, right = left[in_part], right[in_part]
     if task.part is ChangePart.DELETES:
-        fresh = schema.empty_table()
-    yield from _feed_rows(gone, fresh, left, right, context, task)
+        new_rows = schema.empty_table()
+    yield from _feed_rows(old_rows, new_rows, left, right, context, task)
 
 
 def _rows(
@@ -89,30 +89,30 @@ def _rows(
 def _compare_by_logs(
     storage: Storage, context: ReadContext, task: ChangeTask, before: FileSlice, after: FileSlice, schema: pa.Schema
 ) -> tuple[pa.Table, pa.Table]:
-    """(gone rows, fresh rows) of a commit that added logs: only keys in its blocks can have changed."""
+    """(old rows, new rows) of a commit that added logs: only keys in its blocks can have changed."""
     own = replace(task.seen_after, only=frozenset({task.instant}))
     # All columns: that shows whether its blocks lack some.
     records = read_log_records(storage, after, context.schema, rule=context.rule, visible=own, history=context.history)
     told_by = _telling(context, partial=records.present is not None)
     needed = _with(schema, told_by)
-    gone, fresh = (
+    old_rows, new_rows = (
         _collected((b.filter(pc.is_in(b.column(RECORD_KEY), value_set=records.keys)) for b in batches), needed)
         for batches in (
             _rows(storage, context, before, needed, task.seen_before),
             _rows(storage, context, after, needed, task.seen_after),
         )
     )
-    same, kept = _ids(gone, told_by), _ids(fresh, told_by)
+    old_ids, new_ids = _ids(old_rows, told_by), _ids(new_rows, told_by)
     return (
-        gone.filter(pc.invert(pc.is_in(same, value_set=kept))),
-        fresh.filter(pc.invert(pc.is_in(kept, value_set=same))),
+        old_rows.filter(pc.invert(pc.is_in(old_ids, value_set=new_ids))),
+        new_rows.filter(pc.invert(pc.is_in(new_ids, value_set=old_ids))),
     )
 
 
 def _compare_whole(
     storage: Storage, context: ReadContext, task: ChangeTask, before: FileSlice, after: FileSlice, schema: pa.Schema
 ) -> tuple[pa.Table, pa.Table]:
-    """(gone rows, fresh rows) of a commit that rewrote the base file: first which rows they are, then those rows alone."""
+    """(old rows, new rows) of a commit that rewrote the base file: first which rows they are, then those rows alone."""
     told_by = _telling(context)
     old, new = (
         pa.concat_arrays([pa.array([], pa.string()), *(_ids(b, told_by) for b in batches)])
@@ -124,10 +124,10 @@ def _compare_whole(
     at = positions_in(old, new)
     is_fresh = np.ones(len(new), dtype=bool)
     is_fresh[at[at >= 0]] = False
-    wanted = told_by if task.part is ChangePart.DELETES else schema
+    columns = told_by if task.part is ChangePart.DELETES else schema
     return (
         _chosen(_rows(storage, context, before, schema, task.seen_before), at < 0, schema),
-        _chosen(_rows(storage, context, after, wanted, task.seen_after), is_fresh, wanted),
+        _chosen(_rows(storage, context, after, columns, task.seen_after), is_fresh, columns),
     )
 
 
@@ -150,18 +150,18 @@ def _with(schema: pa.Schema, more: pa.Schema) -> pa.Schema:
 def _chosen(batches: Iterator[pa.RecordBatch], chosen: np.ndarray, schema: pa.Schema) -> pa.Table:
     """The rows at which `chosen` is true; nothing is read where it never is."""
 
-    def kept() -> Iterator[pa.RecordBatch]:
+    def filtered_batches() -> Iterator[pa.RecordBatch]:
         start = 0
         for batch in batches:
             yield batch.filter(pa.array(chosen[start : start + batch.num_rows]))
             start += batch.num_rows
 
-    return _collected(kept(), schema) if chosen.any() else schema.empty_table()
+    return _collected(filtered_batches(), schema) if chosen.any() else schema.empty_table()
 
 
 def _collected(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    found = pa.Table.from_batches((batch for batch in batches if batch.num_rows), schema=schema)
-    return pa.Table.from_batches(in_few_batches(found), schema=schema)
+    table = pa.Table.from_batches((batch for batch in batches if batch.num_rows), schema=schema)
+    return pa.Table.from_batches(in_few_batches(table), schema=schema)
 
 
 def _ids(rows: pa.Table | pa.RecordBatch, told_by: pa.Schema) -> pa.Array:
@@ -171,20 +171,20 @@ def _ids(rows: pa.Table | pa.RecordBatch, told_by: pa.Schema) -> pa.Array:
     if values:
         table = pa.table(rows.select([field.name for field in values])).combine_chunks()
         parts.append(json_text(table.to_struct_array().combine_chunks()))
-    found = pc.binary_join_element_wise(*parts, pc.fill_null(rows.column(RECORD_KEY), ""), " ")
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    texts = pc.binary_join_element_wise(*parts, pc.fill_null(rows.column(RECORD_KEY), ""), " ")
+    return texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
 
 
-def _paired(gone: pa.Table, fresh: pa.Table) -> tuple[Ints, Ints]:
-    """Row numbers of gone and fresh rows, side by side where they have one key; -1 where there is no other.
+def _paired(old_rows: pa.Table, new_rows: pa.Table) -> tuple[Ints, Ints]:
+    """Row numbers of old and new rows, side by side where they have one key; -1 where there is no other.
 
-    Of a key that is stored several times the first gone row goes with the first fresh one, and so on.
+    Of a key that is stored several times the first old row goes with the first new one, and so on.
     """
     keys = pa.concat_arrays(
-        [*gone.column(RECORD_KEY).chunks, *fresh.column(RECORD_KEY).chunks] or [pa.array([], "string")]
+        [*old_rows.column(RECORD_KEY).chunks, *new_rows.column(RECORD_KEY).chunks] or [pa.array([], "string")]
     )
     codes = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    old, new = codes[: gone.num_rows], codes[gone.num_rows :]
+    old, new = codes[: old_rows.num_rows], codes[old_rows.num_rows :]
     old_ids, new_ids = (_occurrences(side) * (len(codes) + 1) + side for side in (old, new))
     _, left, right = np.intersect1d(old_ids, new_ids, assume_unique=True, return_indices=True)
     partner = np.full(len(old), _NONE)
@@ -202,32 +202,32 @@ def _occurrences(codes: Ints) -> Ints:
     ordered = codes[order]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])) if len(codes) else np.empty(0, dtype=np.int64)
     lengths = np.diff(np.append(starts, len(codes)))
-    found = np.empty(len(codes), dtype=np.int64)
-    found[order] = np.arange(len(codes)) - np.repeat(starts, lengths)
-    return found
+    result = np.empty(len(codes), dtype=np.int64)
+    result[order] = np.arange(len(codes)) - np.repeat(starts, lengths)
+    return result
 
 
 def _feed_rows(
-    gone: pa.Table, fresh: pa.Table, left: Ints, right: Ints, context: ReadContext, task: ChangeTask
+    old_rows: pa.Table, new_rows: pa.Table, left: Ints, right: Ints, context: ReadContext, task: ChangeTask
 ) -> Iterator[pa.RecordBatch]:
     """The answer's rows for pairs of row numbers, of those pairs that the filter accepts on either side."""
     if context.filter is not None:
         with filter_errors(context):
-            kept = _accepted(gone, context.filter)[left] | _accepted(fresh, context.filter)[right]
-        left, right = left[kept], right[kept]
+            accepted = _accepted(old_rows, context.filter)[left] | _accepted(new_rows, context.filter)[right]
+        left, right = left[accepted], right[accepted]
     images = pa.schema([context.schema.field(name) for name in task.images])
     schema = change_schema(images, task.format)
     output = pa.schema([schema.field(name) for name in task.columns])
     ops = np.where(left < 0, INSERT, np.where(right < 0, DELETE, UPDATE))
-    bytes_a_row = max(table.nbytes / max(1, table.num_rows) for table in (gone, fresh))
+    bytes_a_row = max(table.nbytes / max(1, table.num_rows) for table in (old_rows, new_rows))
     step = min(_BATCH_ROWS, max(1, int(_BATCH_BYTES / max(1, bytes_a_row))))
     for start in range(0, len(left), step):
         span = slice(start, start + step)
         columns: dict[str, Any] = {
             OP: pa.array(ops[span], pa.string()),
             schema.names[1]: pa.repeat(pa.scalar(task.instant), len(ops[span])),
-            BEFORE: _image(gone, left[span], images, task.format) if BEFORE in task.columns else None,
-            AFTER: _image(fresh, right[span], images, task.format) if AFTER in task.columns else None,
+            BEFORE: _image(old_rows, left[span], images, task.format) if BEFORE in task.columns else None,
+            AFTER: _image(new_rows, right[span], images, task.format) if AFTER in task.columns else None,
         }
         yield pa.RecordBatch.from_arrays([columns[name] for name in task.columns], schema=output)
 
@@ -236,19 +236,19 @@ def _accepted(rows: pa.Table, row_filter: RowFilter) -> np.ndarray:
     """Bool for each row, and false at the end: for -1."""
     number = pa.array(np.arange(rows.num_rows))
     numbered = rows.select(list(row_filter.columns)).append_column("*row", number)
-    found = np.zeros(rows.num_rows + 1, dtype=bool)
-    found[numbered.filter(row_filter.expression).column("*row").to_numpy()] = True
-    return found
+    result = np.zeros(rows.num_rows + 1, dtype=bool)
+    result[numbered.filter(row_filter.expression).column("*row").to_numpy()] = True
+    return result
 
 
 def _image(rows: pa.Table, numbers: Ints, images: pa.Schema, kind: ChangeFormat) -> pa.Array:
     missing = pa.array(numbers < 0)
-    chosen = taken(rows.select(images.names), numbers)
+    chosen = rows_at(rows.select(images.names), numbers)
     columns = [column.combine_chunks() for column in chosen.columns]
-    found: pa.Array
+    array: pa.Array
     if columns:
-        found = pa.StructArray.from_arrays(columns, fields=_nullable(images), mask=missing)
+        array = pa.StructArray.from_arrays(columns, fields=_nullable(images), mask=missing)
     else:  # without columns its length is not known to `from_arrays`
         there = pa.array(numbers >= 0).buffers()[1]
-        found = pa.Array.from_buffers(pa.struct([]), len(numbers), [there], children=[])
-    return pc.if_else(missing, pa.scalar(None, pa.string()), json_text(found)) if kind is ChangeFormat.CDC else found
+        array = pa.Array.from_buffers(pa.struct([]), len(numbers), [there], children=[])
+    return pc.if_else(missing, pa.scalar(None, pa.string()), json_text(array)) if kind is ChangeFormat.CDC else array

@@ -188,11 +188,11 @@ def matched_rows(
         if not places:
             tables.append(chunk.take(pa.array(rows)))
             continue
-        found = load_places(storage, matches)[mine]
+        row_places = load_places(storage, matches)[mine]
         if by_place:
-            order = np.argsort(found, kind="stable")
-            rows, found = rows[order], found[order]
-        tables.append(chunk.take(pa.array(rows)).append_column(PLACE, pa.array(found, pa.int32())))
+            order = np.argsort(row_places, kind="stable")
+            rows, row_places = rows[order], row_places[order]
+        tables.append(chunk.take(pa.array(rows)).append_column(PLACE, pa.array(row_places, pa.int32())))
     return tables
 
 
@@ -205,7 +205,7 @@ def new_rows(storage: Storage, inserts: Inserts, *, key_prefix: str | None = Non
     for piece in sorted(inserts.pieces, key=lambda p: p.number):
         span = piece.span
         fresh = np.ones(span.length, dtype=bool)
-        for matches in inserts.known:
+        for matches in inserts.matches:
             if matches.number == piece.number:
                 fresh[load_rows(storage, matches) - span.start] = False
         table = load_chunk(storage, piece.chunk).slice(span.start, span.length)

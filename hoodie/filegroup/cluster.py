@@ -67,8 +67,10 @@ def run_cluster(storage: Storage, context: WriteContext, task: ClusterTask) -> l
         return _written(storage, context, task, batches, total)
     tables: list[pa.Table] = []
     room = 2 * ARROW_BYTES * sorted_bytes_of(context)
-    found = (b for file_slice in task.slices for b in _rows(storage, context, file_slice, task.order, task.buckets))
-    for batch in found:
+    all_batches = (
+        b for file_slice in task.slices for b in _rows(storage, context, file_slice, task.order, task.buckets)
+    )
+    for batch in all_batches:
         room -= batch.nbytes
         if room < 0 and not task.at_any_size:
             return None
@@ -96,14 +98,14 @@ def run_sample(storage: Storage, context: WriteContext, task: SampleTask) -> Sam
         # By chance, for rows may come in periods; the same of a file each time.
         chance = np.random.default_rng(zlib.crc32(base.file_id.encode()))
         chosen = np.sort(chance.choice(count, min(count, task.rows), replace=False))
-        taken = []
+        samples = []
         before = 0
         for batch in stored_batches(storage, file, base, schema, stored, batch_rows=_SAMPLED_ROWS, path=where):
             first, end = np.searchsorted(chosen, (before, before + batch.num_rows))
-            found = conform(batch if renames is None else renames.apply(batch), schema, path=where)
-            taken.append(_cut_texts(found.take(pa.array(chosen[first:end] - before))))
+            fitted = conform(batch if renames is None else renames.apply(batch), schema, path=where)
+            samples.append(_cut_texts(fitted.take(pa.array(chosen[first:end] - before))))
             before += batch.num_rows
-    return Sample(size, pa.Table.from_batches(taken, schema).combine_chunks())
+    return Sample(size, pa.Table.from_batches(samples, schema).combine_chunks())
 
 
 def _first_row_bytes(file: pq.ParquetFile, *, path: str) -> int:
@@ -129,7 +131,7 @@ def run_split(storage: Storage, context: WriteContext, task: SplitTask) -> Piece
     """Lay the rows of a slice down by range."""
     path = join(context.staging, f"{task.name}-{new_attempt()}.arrow")
     ranges: list[int] = []
-    held: dict[int, list[pa.Table]] = {}
+    tables: dict[int, list[pa.Table]] = {}
     size, piece_bytes = 0, _piece_bytes(context)
     schema = _schema(context)
     options = pa.ipc.IpcWriteOptions(compression="lz4")
@@ -139,17 +141,17 @@ def run_split(storage: Storage, context: WriteContext, task: SplitTask) -> Piece
     ):
 
         def flush() -> None:
-            for number in sorted(held):
-                for batch in pa.concat_tables(held[number]).combine_chunks().to_batches():
+            for number in sorted(tables):
+                for batch in pa.concat_tables(tables[number]).combine_chunks().to_batches():
                     writer.write_batch(batch)
                     ranges.append(number)
-            held.clear()
+            tables.clear()
 
         whole = _rows(storage, context, task.slice, task.cuts.order, encode=False)
         for rows in (piece for batch in whole for piece in pieces_of(batch, piece_bytes)):
             table = pa.Table.from_batches([rows])
             for number, piece in _by_range(table, range_of_each(table, task.cuts)):
-                held.setdefault(number, []).append(piece)
+                tables.setdefault(number, []).append(piece)
             size += table.nbytes
             if size >= piece_bytes:
                 flush()
@@ -163,14 +165,14 @@ def run_join(storage: Storage, context: WriteContext, task: JoinTask) -> list[Wr
     writer: NewBaseFile | None = None
     with ExitStack() as at_work:
         for number in task.ranges:
-            found = [table for pieces in task.pieces for table in _of_range(storage, pieces, number)]
-            if not found:
+            tables = [table for pieces in task.pieces for table in _of_range(storage, pieces, number)]
+            if not tables:
                 continue
             if writer is None:
-                more = sum(table.num_rows for table in found) * len(task.ranges)
+                more = sum(table.num_rows for table in tables) * len(task.ranges)
                 new = _new_file(storage, context, task.number, task.partition_path, rows=more)
                 writer = at_work.enter_context(new)
-            for part in _in_order(found, task.order, _piece_bytes(context)):
+            for part in _in_order(tables, task.order, _piece_bytes(context)):
                 writer.out.write(part)
     if writer is None:
         return []
@@ -193,7 +195,7 @@ def _rows(
     room, schema = room_of(storage, context), _schema(context)
     for carried in read_for_rewrite(storage, reading, file_slice, schema, encode=encoded, room=room):
         # What was on disk in between does not know which columns have no nulls.
-        fields = [field.with_type(found.type) for field, found in zip(schema, carried.rows.schema, strict=True)]
+        fields = [field.with_type(column.type) for field, column in zip(schema, carried.rows.schema, strict=True)]
         yield pa.RecordBatch.from_arrays(carried.rows.columns, schema=pa.schema(fields))
 
 
@@ -295,9 +297,9 @@ def _files(
                 writer.out.write(piece)
                 at += piece.num_rows
                 if writer.out.rows >= each:
-                    done, writer = writer, None
+                    full, writer = writer, None
                     at_work.close()
-                    yield _result(done)
+                    yield _result(full)
         at_work.close()
         if writer is not None:
             yield _result(writer)
@@ -324,16 +326,16 @@ def _result(writer: NewBaseFile) -> WriteResult:
 
 def _by_range(rows: pa.Table, ranges: np.ndarray) -> Iterator[tuple[int, pa.Table]]:
     order = np.argsort(ranges, kind="stable")
-    taken = rows.take(pa.array(order))
+    in_order = rows.take(pa.array(order))
     numbers, starts = np.unique(ranges[order], return_index=True)
     for number, start, end in zip(numbers.tolist(), starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
-        yield number, taken.slice(start, end - start)
+        yield number, in_order.slice(start, end - start)
 
 
 def _of_range(storage: Storage, pieces: Pieces, number: int) -> Iterator[pa.Table]:
-    wanted = [at for at, each in enumerate(pieces.ranges) if each == number]
-    if wanted:
+    numbers = [at for at, each in enumerate(pieces.ranges) if each == number]
+    if numbers:
         with storage.open_input(pieces.path) as source:
             file = pa.ipc.open_file(source)
-            for at in wanted:
+            for at in numbers:
                 yield pa.Table.from_batches([file.get_batch(at)])

@@ -70,10 +70,10 @@ def run_compact_logs(storage: Storage, context: WriteContext, task: LogCompactTa
     room = Room(context.memory_bytes or encoded_bytes * _SHARE * _SHARE + 1, storage.can.local_path(context.staging))
     piece_bytes = None if encoded_bytes <= room.memory_bytes // _SHARE else max(1, room.memory_bytes // (4 * _SHARE))
     same = (FILE_NAME,) if context.unstored is None else ()
-    made = BoundedEntries(
+    entries = BoundedEntries(
         full, context.rule, room, expected=expected, history=context.history, unstored=context.unstored
     )
-    with made as logs:
+    with entries as logs:
         live = collect(storage, file_slice.logs, logs, visible=context.visible, piece_bytes=piece_bytes)
         logs.finished()
         inputs = dict.fromkeys(block.header[HeaderKey.INSTANT_TIME] for block, _ in live.blocks)
@@ -118,11 +118,11 @@ class _Written:
         rows = pa.table(columns, schema=schema)
         if self._context.unstored is not None:
             rows = self._context.unstored.stored(rows)
-        gone = len(records.keys) - records.live
-        paths = pa.repeat(pa.scalar(self._partition_path), gone)
+        delete_count = len(records.keys) - records.live
+        paths = pa.repeat(pa.scalar(self._partition_path), delete_count)
         ordering = None if records.ordering is None else records.ordering.slice(records.live)
         deletes = Deletes(records.keys.slice(records.live), paths, ordering)
-        self._rows, self._deletes = self._rows + rows.num_rows, self._deletes + gone
+        self._rows, self._deletes = self._rows + rows.num_rows, self._deletes + delete_count
         self._parts = [*self._parts[:1], (rows, deletes)][:2]
         return rows, deletes
 

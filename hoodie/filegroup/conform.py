@@ -183,28 +183,28 @@ def as_stored(column: Array, kind: pa.DataType) -> Array:
 def _struct(column: Array, kind: pa.StructType, leaf: Leaf) -> Array:
     parts = column.flatten()
     positions = {column.type.field(i).name: i for i in range(column.type.num_fields)}
-    wanted = [kind.field(i) for i in range(kind.num_fields)]
+    members = [kind.field(i) for i in range(kind.num_fields)]
     fields = [
         as_type(parts[positions[field.name]], field.type, leaf)
         if field.name in positions
         else pa.nulls(len(column), field.type)
-        for field in wanted
+        for field in members
     ]
     if not fields:
         return column.cast(kind)
-    return pa.StructArray.from_arrays(fields, fields=wanted, mask=pc.is_null(column))
+    return pa.StructArray.from_arrays(fields, fields=members, mask=pc.is_null(column))
 
 
 def _map(column: Array, kind: pa.MapType, leaf: Leaf) -> Array:
     entries = entries_of(column)
     keys, items = entries.flatten().flatten()
-    made: Array = pa.MapArray.from_arrays(
+    result: Array = pa.MapArray.from_arrays(
         offsets_of(entries),
         as_type(keys, kind.key_type, leaf),
         as_type(items, kind.item_type, leaf),
         mask=null_mask(column),
     )
-    return made if made.type == kind else made.cast(kind)
+    return result if result.type == kind else result.cast(kind)
 
 
 def entries_of(column: Array) -> Array:

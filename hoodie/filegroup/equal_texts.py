@@ -74,11 +74,11 @@ def refuse_equal_texts(
     unclear = [_unclear(table.select(names), texts, path) for table in rows]
     if not any(table.num_rows for table in unclear):
         return
-    found = pa.concat_tables([_with_values(table, texts) for table in unclear])
+    values = pa.concat_tables([_with_values(table, texts) for table in unclear])
     if stored is not None:
-        met = stored_rows(storage, context, stored, pc.unique(found.column(RECORD_KEY)), names[1:])
-        found = pa.concat_tables([found, _with_values(met, texts)])
-    distinct = found.group_by([RECORD_KEY, _VALUES], use_threads=False).aggregate([])
+        stored_values = stored_rows(storage, context, stored, pc.unique(values.column(RECORD_KEY)), names[1:])
+        values = pa.concat_tables([values, _with_values(stored_values, texts)])
+    distinct = values.group_by([RECORD_KEY, _VALUES], use_threads=False).aggregate([])
     if distinct.num_rows == len(pc.unique(distinct.column(RECORD_KEY))):
         return
     counts = pc.value_counts(distinct.column(RECORD_KEY))

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from hoodie.filegroup.merge import fills_by_event_time, key_codes, without_value
 from hoodie.filegroup.ordering import Column, bools, ranks_of
-from hoodie.filegroup.picks import column_taken
+from hoodie.filegroup.picks import column_at
 from hoodie.model.enums import Fill, MergeMode
 from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.model.plans import MergeRule
@@ -63,20 +63,20 @@ def usable_values(rows: pa.Table | pa.RecordBatch, rule: MergeRule) -> Usable:
     """Which values of the rows count, by the rule's `fill`; meta columns always do."""
     if rule.fill is None:
         return {}
-    found = {}
+    result = {}
     for field in rows.schema:
         if field.name in META_COLUMNS:
             continue
         column = rows.column(field.name)
         if rule.fill is Fill.NULLS:
             if column.null_count:
-                found[field.name] = bools(pc.is_valid(column))
+                result[field.name] = bools(pc.is_valid(column))
         elif pa.types.is_string(field.type) or pa.types.is_binary(field.type):
             marker = pa.scalar(rule.unavailable.encode(), pa.binary()).cast(field.type)
             marked = bools(pc.fill_null(pc.equal(column, marker), False))
             if marked.any():
-                found[field.name] = ~marked
-    return found
+                result[field.name] = ~marked
+    return result
 
 
 def fold(entries: Entries, usable: Usable, rule: MergeRule) -> Folded:
@@ -85,9 +85,9 @@ def fold(entries: Entries, usable: Usable, rule: MergeRule) -> Folded:
     order = np.argsort(codes, kind="stable")
     sizes = np.bincount(codes, minlength=distinct)
     starts = np.cumsum(sizes) - sizes
-    held = order[starts]
-    valued = held.copy()
-    rows = entries.row_of[held]
+    newest = order[starts]
+    valued = newest.copy()
+    rows = entries.row_of[newest]
     meta = rows.copy()
     sources = {name: rows.copy() for name in usable}
     by_event_time = rule.mode is MergeMode.EVENT_TIME_ORDERING and entries.ordering is not None
@@ -97,7 +97,7 @@ def fold(entries: Entries, usable: Usable, rule: MergeRule) -> Folded:
     several = np.flatnonzero(sizes > 1)
     for turn in range(1, int(sizes.max(initial=1))):
         several = several[sizes[several] > turn]
-        new, old = order[starts[several] + turn], held[several]
+        new, old = order[starts[several] + turn], newest[several]
         takes = _newer_counts(entries, ranks, new, old, valued[several])
         both = ~entries.is_delete[new] & ~entries.is_delete[old]
         row = entries.row_of[new]
@@ -109,10 +109,10 @@ def fold(entries: Entries, usable: Usable, rule: MergeRule) -> Folded:
         meta[several] = np.where(takes | (both & late_meta), row, meta[several])
         moves = takes if keeps_value is None else takes & ~(both & keeps_value[new])
         valued[several] = np.where(moves, new, valued[several])
-        held[several] = np.where(takes, new, old)
-    ascending = np.argsort(held)
+        newest[several] = np.where(takes, new, old)
+    ascending = np.argsort(newest)
     return Folded(
-        held[ascending],
+        newest[ascending],
         valued[ascending],
         rows[ascending],
         meta[ascending],
@@ -137,7 +137,7 @@ def folded_rows(data: pa.Table, folded: Folded, which: np.ndarray) -> pa.Table:
     columns = []
     for name in data.column_names:
         source = folded.meta_rows if name in META_COLUMNS else folded.sources.get(name, folded.rows)
-        columns.append(column_taken(data.column(name), source[which]))
+        columns.append(column_at(data.column(name), source[which]))
     return pa.Table.from_arrays(columns, schema=data.schema)
 
 
@@ -169,5 +169,5 @@ def combined_rows(
         elif name in in_newer or name in in_older:
             from_newer = np.where(newer_counts, in_newer.get(name, every), ~in_older.get(name, every))
         both = pa.chunked_array([*older.column(name).chunks, *newer.column(name).chunks], newer.schema.field(name).type)
-        columns.append(column_taken(both, np.where(from_newer, here + count, here)))
+        columns.append(column_at(both, np.where(from_newer, here + count, here)))
     return pa.Table.from_arrays(columns, schema=newer.schema)

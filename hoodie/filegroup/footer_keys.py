@@ -48,8 +48,8 @@ class FooterKeys:
         self._options = options
         self._most_held_bytes = held_bytes
         self._at_most = at_most
-        self._held: list[pa.Array] | None = []
-        self._held_bytes = 0
+        self._keys: list[pa.Array] | None = []
+        self._keys_bytes = 0
         self._bounds: list[str] = []
         self._sheds = sheds
         self._missing = 0 if before is None else before.record_count
@@ -73,25 +73,25 @@ class FooterKeys:
         self._missing -= 0 if new else len(keys)
         if self._builder is not None and (new or not self._carried_on):
             self._build(keys)
-        if self._held is None:
+        if self._keys is None:
             return
-        self._held.extend(keys.chunks)
-        self._held_bytes += keys.nbytes
+        self._keys.extend(keys.chunks)
+        self._keys_bytes += keys.nbytes
         carries_on = self._carried_on and not self._sheds
-        if self._held_bytes > self._most_held_bytes and (carries_on or self._streams()):
-            held, self._held = self._held, None
+        if self._keys_bytes > self._most_held_bytes and (carries_on or self._streams()):
+            arrays, self._keys = self._keys, None
             if not carries_on:
                 self._carried_on = False
                 entries = entries_for(self._at_most or 1, self._options.bloom_fpp)
                 self._builder = BloomBuilder.of(self._options.bloom_type, entries, self._options.bloom_fpp)
-                self._build(pa.chunked_array(held, pa.string()))
+                self._build(pa.chunked_array(arrays, pa.string()))
 
-    def held(self, most_bytes: int) -> pa.Array | None:
+    def keys_below(self, most_bytes: int) -> pa.Array | None:
         """All of the keys; None where they take as much or more."""
-        if self._held is None or self._held_bytes >= most_bytes:
+        if self._keys is None or self._keys_bytes >= most_bytes:
             return None
         # Copied: a chunk may be a slice of a whole batch, which would stay in memory with it.
-        return pa.concat_arrays(self._held) if self._held else pa.array([], pa.string())
+        return pa.concat_arrays(self._keys) if self._keys else pa.array([], pa.string())
 
     def _build(self, keys: pa.ChunkedArray) -> None:
         if self._builder is not None:
@@ -101,8 +101,8 @@ class FooterKeys:
     def metadata(self, avro_schema_json: str) -> dict[str, str]:
         """The footer's key-values."""
         bounds = self._bounds  # of each part the least and the greatest
-        found = (bounds[0], bounds[1]) if len(bounds) == 2 else key_range(pa.array(bounds, pa.string()))
-        return footer_entries(self._filter(), found, avro_schema_json)
+        range_ = (bounds[0], bounds[1]) if len(bounds) == 2 else key_range(pa.array(bounds, pa.string()))
+        return footer_entries(self._filter(), range_, avro_schema_json)
 
     def _streams(self) -> bool:
         options = self._options
@@ -110,12 +110,12 @@ class FooterKeys:
 
     def _filter(self) -> BloomFilter:
         options = self._options
-        is_of_others = self._carried_on and self._missing > 0 and self._held is not None
+        is_of_others = self._carried_on and self._missing > 0 and self._keys is not None
         if self._builder is not None and not is_of_others:
-            made = self._builder.finished()
-            if self._held is None or made.rate <= _WORSE * options.bloom_fpp:
-                return made
-        keys = pa.chunked_array(self._held or [], pa.string())
+            bloom = self._builder.finished()
+            if self._keys is None or bloom.rate <= _WORSE * options.bloom_fpp:
+                return bloom
+        keys = pa.chunked_array(self._keys or [], pa.string())
         entries, most = options.bloom_num_entries, options.bloom_max_entries
         if entries is None:
             entries = most = entries_for(len(keys), options.bloom_fpp)

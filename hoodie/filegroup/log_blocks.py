@@ -67,12 +67,12 @@ def live_blocks(
     holds: dict[str, set[str]] = {}
     odd = set()
     read = storage.each(lambda log: _blocks_of(storage, log, visible, at_once=at_once, mapped=mapped), counted.logs)
-    for log, held in zip(counted.logs, read, strict=True):
-        if held is None:
+    for log, of_log in zip(counted.logs, read, strict=True):
+        if of_log is None:
             odd.add(log.path)
             continue
         holds[log.path] = set()
-        for block in held:
+        for block in of_log:
             instant = block.header.get(HeaderKey.INSTANT_TIME, "")
             if not is_instant_time(instant):
                 raise _damaged(storage, log, block, f"instant {instant!r}")
@@ -95,10 +95,10 @@ def live_blocks(
             if log.committed_bytes is None and instant in visible.completed:
                 continue  # left over from a dead attempt: the commit does not name this file
             groups.setdefault(instant, []).append((block, log.path))
-    found, stood_for = _log_compacted(groups, counted.by)
-    block_instants = found.keys() | stood_for
+    by_instant, stood_for = _log_compacted(groups, counted.by)
+    block_instants = by_instant.keys() | stood_for
     odd.update(path for path, instants in holds.items() if not instants <= block_instants)
-    blocks = [block for of_instant in found.values() for block in of_instant]
+    blocks = [block for of_instant in by_instant.values() for block in of_instant]
     skipped = frozenset(instant for log in counted.skipped for instant, _ in log.committed_entries)
     return LiveBlocks(blocks, stood_for | skipped, counted.skipped, tuple(sorted(odd)))
 
@@ -131,8 +131,8 @@ def counted_logs(logs: tuple[LogFile, ...], visible: VisibleInstants) -> Counted
         skipped = [
             log for log in logs if log.name in names and all(instant < time for instant, _ in log.committed_entries)
         ]
-        gone = frozenset(log.name for log in skipped)
-        rest = [log for log in logs if log is not merged and log.name not in gone]
+        skipped_names = frozenset(log.name for log in skipped)
+        rest = [log for log in logs if log is not merged and log.name not in skipped_names]
         return CountedLogs((merged, *rest), tuple(skipped), time)
     return CountedLogs(logs)
 

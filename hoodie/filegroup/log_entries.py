@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hoodie.filegroup.log_scan import CollectedEntries, LogRecords, is_partial
 from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, unconditional
-from hoodie.filegroup.picks import taken
+from hoodie.filegroup.picks import rows_at
 from hoodie.filegroup.spill import MOST_PARTS, KeySet, SpilledRows
 from hoodie.format.log_block import LogBlock
 from hoodie.hashes.of_keys import key_hash
@@ -135,33 +135,33 @@ class BoundedEntries(CollectedEntries):
         """The entries of one part on disk, reduced to one a key."""
         if self._spilled is None:
             return CollectedEntries(self.schema, self.rule).reduced()
-        held: list[pa.RecordBatch] = []
+        batches: list[pa.RecordBatch] = []
         size = 0
         most = self._room.memory_bytes // _HELD
         for batch in self._spilled.read(part):
-            held.append(batch)
+            batches.append(batch)
             size += batch.nbytes
             if self._plain and size > most:  # a key that was written very often
-                held = latest(pa.Table.from_batches(held), self.rule).combine_chunks().to_batches()
-                size = sum(each.nbytes for each in held)
+                batches = latest(pa.Table.from_batches(batches), self.rule).combine_chunks().to_batches()
+                size = sum(each.nbytes for each in batches)
                 most = max(most, 2 * size)
-        return _collected(held, self.schema, self.rule).reduced()
+        return _collected(batches, self.schema, self.rule).reduced()
 
 
-def _collected(held: list[pa.RecordBatch], schema: pa.Schema, rule: MergeRule) -> CollectedEntries:
-    """The entries that came back, as if they had just been read."""
-    found = CollectedEntries(schema, rule)
-    if held:
-        entries = pa.Table.from_batches(held)
+def _collected(batches: list[pa.RecordBatch], schema: pa.Schema, rule: MergeRule) -> CollectedEntries:
+    """The entries that were read back from disk, collected as those of logs are."""
+    result = CollectedEntries(schema, rule)
+    if batches:
+        entries = pa.Table.from_batches(batches)
         deleted = entries.column(_DELETED).combine_chunks().to_numpy(zero_copy_only=False)
-        found.tables = [entries.select(schema.names)]
-        found.keys = entries.column(RECORD_KEY).chunks
-        found.orderings = entries.column(_ORDERING).chunks if _ORDERING in entries.column_names else []
-        found.deleted = [deleted]
-        found.from_block = [entries.column(_FROM_BLOCK).combine_chunks().to_numpy(zero_copy_only=False)]
-        found.rows = [np.where(deleted, -1, np.arange(len(deleted)))]
-        found.offset = found.entries = len(deleted)
-    return found
+        result.tables = [entries.select(schema.names)]
+        result.keys = entries.column(RECORD_KEY).chunks
+        result.orderings = entries.column(_ORDERING).chunks if _ORDERING in entries.column_names else []
+        result.deleted = [deleted]
+        result.from_block = [entries.column(_FROM_BLOCK).combine_chunks().to_numpy(zero_copy_only=False)]
+        result.rows = [np.where(deleted, -1, np.arange(len(deleted)))]
+        result.offset = result.entries = len(deleted)
+    return result
 
 
 def latest(entries: pa.Table, rule: MergeRule) -> pa.Table:
@@ -176,4 +176,4 @@ def latest(entries: pa.Table, rule: MergeRule) -> pa.Table:
     from_block = entries.column(_FROM_BLOCK).combine_chunks().to_numpy(zero_copy_only=False)
     always = unconditional(deleted, ordering, rule)
     winners = latest_of_each(entries.column(RECORD_KEY), ordering, always, rule, block_deletes=from_block)
-    return entries if len(winners) == entries.num_rows else taken(entries, winners)
+    return entries if len(winners) == entries.num_rows else rows_at(entries, winners)

@@ -19,7 +19,7 @@ from hoodie.filegroup.fold import Entries, Usable, fold, folded_rows, usable_val
 from hoodie.filegroup.log_blocks import DATA, LiveBlocks, live_blocks, loaded_block
 from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, unconditional, without_value
 from hoodie.filegroup.ordering import ordering_of, ordering_type
-from hoodie.filegroup.picks import taken
+from hoodie.filegroup.picks import rows_at
 from hoodie.filegroup.renamed import renames_for
 from hoodie.format.delete_codec import deletes_without
 from hoodie.format.log_block import LogBlock
@@ -76,7 +76,7 @@ def read_log_records(
     visible: VisibleInstants,
     history: ColumnHistory | None = None,
     unstored: UnstoredColumns | None = None,
-    sought: pa.Array | None = None,
+    keys: pa.Array | None = None,
 ) -> LogRecords:
     """Scan, decode and reduce the logs of a slice.
 
@@ -84,22 +84,22 @@ def read_log_records(
         schema: columns of `data`; holds `_hoodie_record_key` and, where the rule needs them, the ordering fields.
         history: where columns were renamed.
         unstored: what files of the table leave out.
-        sought: the record keys that are asked for; entries of others are left out, and blocks without them are not decoded.
+        keys: the record keys that are asked for; entries of others are left out, and blocks without them are not decoded.
 
     Raises:
         CorruptFileError: a log file is missing, or a block of a completed commit is damaged.
         UnsupportedTableError: a block, or a way of merging, that this release does not have.
     """
-    found = CollectedEntries(schema, rule, history, unstored, sought)
+    entries = CollectedEntries(schema, rule, history, unstored, keys)
     try:
-        collect(storage, file_slice.logs, found, visible=visible)
+        collect(storage, file_slice.logs, entries, visible=visible)
     except CorruptFileError:
-        if sought is None:
+        if keys is None:
             raise
         # Whoever decodes all of it says what is wrong. A search counts deletes by the word of their list.
-        found = CollectedEntries(schema, rule, history, unstored)
-        collect(storage, file_slice.logs, found, visible=visible)
-    return found.reduced()
+        entries = CollectedEntries(schema, rule, history, unstored)
+        collect(storage, file_slice.logs, entries, visible=visible)
+    return entries.reduced()
 
 
 def read_log_rows(
@@ -116,20 +116,20 @@ def read_log_rows(
     Raises:
         CorruptFileError, UnsupportedTableError: as `read_log_records`.
     """
-    found = CollectedEntries(schema, rule, None, unstored)
-    collect(storage, (log,), found, visible=visible)
-    return pa.concat_tables(found.tables) if found.tables else schema.empty_table()
+    entries = CollectedEntries(schema, rule, None, unstored)
+    collect(storage, (log,), entries, visible=visible)
+    return pa.concat_tables(entries.tables) if entries.tables else schema.empty_table()
 
 
 def collect(
     storage: Storage,
     logs: tuple[LogFile, ...],
-    found: CollectedEntries,
+    collector: CollectedEntries,
     *,
     visible: VisibleInstants,
     piece_bytes: int | None = None,
 ) -> LiveBlocks:
-    """Hand the entries of all blocks that count to `found`, in merge order; gives the blocks, without their contents where these
+    """Hand the entries of all blocks that count to `collector`, in merge order; gives the blocks, without their contents where these
     were read one at a time.
 
     Args:
@@ -138,18 +138,18 @@ def collect(
     merged: Counter[str] = Counter()
     live = live_blocks(storage, logs, visible, at_once=piece_bytes is None)
     for block, path in live.blocks:
-        before = found.entries
-        if found.rule.refusal:
+        before = collector.entries
+        if collector.rule.refusal:
             raise UnsupportedTableError(
-                f"{path} of table {storage.uri} cannot be merged: {found.rule.refusal}; compact it with the engine that wrote it"
+                f"{path} of table {storage.uri} cannot be merged: {collector.rule.refusal}; compact it with the engine that wrote it"
             )
         whole = block if piece_bytes is None else loaded_block(storage, block, path)
         if block.kind in DATA:
-            found.add_data(whole, path, piece_bytes)
+            collector.add_data(whole, path, piece_bytes)
         else:
-            found.add_deletes(whole, path)
+            collector.add_deletes(whole, path)
         del whole  # before the next one is read
-        merged[block.header[HeaderKey.INSTANT_TIME]] += found.entries - before
+        merged[block.header[HeaderKey.INSTANT_TIME]] += collector.entries - before
     _refuse_lost_blocks(storage, logs, merged, visible, stood_for=live.stood_for)
     return live
 
@@ -193,9 +193,9 @@ class CollectedEntries:
         rule: MergeRule,
         history: ColumnHistory | None = None,
         unstored: UnstoredColumns | None = None,
-        sought: pa.Array | None = None,
+        only_keys: pa.Array | None = None,
     ) -> None:
-        self.schema, self.rule, self.history, self.unstored, self.sought = schema, rule, history, unstored, sought
+        self.schema, self.rule, self.history, self.unstored, self.only_keys = schema, rule, history, unstored, only_keys
         self.kind = ordering_type(schema, rule)
         self.blocks = self.offset = self.entries = 0
         self.tables: list[pa.Table] = []
@@ -219,10 +219,10 @@ class CollectedEntries:
         if self.history is not None:
             renames = renames_for(self.history, block.header.get(HeaderKey.INSTANT_TIME, ""), path=path)
         for decoded in self._pieces(block, path, names if renames is None else renames.sources(names), piece_bytes):
-            named = decoded if renames is None else renames.apply(decoded)
-            marks = [field for field in extra if field.name in named.column_names]
+            renamed_rows = decoded if renames is None else renames.apply(decoded)
+            marks = [field for field in extra if field.name in renamed_rows.column_names]
             read = pa.schema([*stored, *(field for field in marks if field.name not in stored.names)])
-            table = conform(named, read, path=path)
+            table = conform(renamed_rows, read, path=path)
             if self.unstored is not None:
                 table = self.unstored.completed(table, pa.schema([*self.schema, *marks]), path)
             _check_meta(table, block, path, keys_only=self.unstored is not None and self.unstored.keys)
@@ -234,15 +234,15 @@ class CollectedEntries:
         self.blocks += 1
 
     def _pieces(self, block: LogBlock, path: str, names: Sequence[str], piece_bytes: int | None) -> Iterator[pa.Table]:
-        if self.sought is None:
+        if self.only_keys is None:
             yield from _decode_data(block, path, names, piece_bytes)
             return
         search = parquet_records_with if block.kind is BlockKind.PARQUET_DATA else avro_records_with
         schema = _schema_of(block, path)
-        rows, count = _named(path, partial(search, block.content, schema, names, RECORD_KEY, self.sought))
+        rows, count = _naming(path, partial(search, block.content, schema, names, RECORD_KEY, self.only_keys))
         self.entries += count
         if rows is not None:
-            self.entries -= rows.num_rows  # which are counted as any others
+            self.entries -= rows.num_rows  # these are counted where they are added
             yield rows
 
     def _add_rows(self, table: pa.Table, flags: np.ndarray) -> None:
@@ -258,25 +258,25 @@ class CollectedEntries:
     def add_deletes(self, block: LogBlock, path: str) -> None:
         # Deletes of a rule with positions count whatever their ordering value, which is a text in the block.
         stored = None if self.rule.positions else self.kind
-        if self.sought is not None:
-            sought = [str(key).encode() for key in self.sought.to_pylist()]
-            count = _named(path, partial(deletes_without, block.content, sought))
+        if self.only_keys is not None:
+            keys = [str(key).encode() for key in self.only_keys.to_pylist()]
+            count = _naming(path, partial(deletes_without, block.content, keys))
             if count is not None:
                 self.entries += count
                 self.blocks += 1
                 return
-        found = _named(path, partial(decode_deletes, block.content, stored))
-        if found.column("record_key").null_count:
+        deletes = _naming(path, partial(decode_deletes, block.content, stored))
+        if deletes.column("record_key").null_count:
             raise CorruptFileError(f"{path}: a delete has no record key; the file is damaged, restore it from a copy")
-        _check_folder(found.column("partition_path"), path)
-        if self.sought is not None:
-            self.entries += found.num_rows
-            found = found.filter(pc.is_in(found.column("record_key"), value_set=self.sought))
-            self.entries -= found.num_rows
-        ordering = found.column("ordering").combine_chunks() if stored is not None else None
+        _check_folder(deletes.column("partition_path"), path)
+        if self.only_keys is not None:
+            self.entries += deletes.num_rows
+            deletes = deletes.filter(pc.is_in(deletes.column("record_key"), value_set=self.only_keys))
+            self.entries -= deletes.num_rows
+        ordering = deletes.column("ordering").combine_chunks() if stored is not None else None
         if ordering is None and self.kind is not None:
-            ordering = pa.array([None] * found.num_rows, self.kind)
-        self._add_keys(found.column("record_key"), ordering)
+            ordering = pa.array([None] * deletes.num_rows, self.kind)
+        self._add_keys(deletes.column("record_key"), ordering)
         self.blocks += 1
 
     def _add_keys(self, keys: pa.ChunkedArray, ordering: pa.Array | None) -> None:
@@ -321,7 +321,7 @@ class CollectedEntries:
             winners = np.concatenate([winners[~is_delete[winners]], winners[is_delete[winners]]])  # data, then deletes
             valued = winners
             survivors = row_of[winners][~is_delete[winners]]
-            rows = data if len(survivors) == data.num_rows else taken(data, survivors)
+            rows = data if len(survivors) == data.num_rows else rows_at(data, survivors)
         return LogRecords(
             data=rows,
             keys=keys.take(pa.array(winners)),
@@ -333,11 +333,11 @@ class CollectedEntries:
         )
 
     def _present(self) -> dict[str, np.ndarray]:
-        found: dict[str, np.ndarray] = {}
+        result: dict[str, np.ndarray] = {}
         for start, end, lacks in self.missing:
             for name in lacks:
-                found.setdefault(name, np.ones(self.offset, dtype=bool))[start:end] = False
-        return found
+                result.setdefault(name, np.ones(self.offset, dtype=bool))[start:end] = False
+        return result
 
 
 def is_partial(block: LogBlock) -> bool:
@@ -355,7 +355,7 @@ def _columns_of(block: LogBlock, path: str) -> Sequence[str]:
     schema = block.header.get(HeaderKey.SCHEMA)
     if schema is not None:
         return field_names(schema)
-    return _named(path, lambda: decode_parquet_data(block.content)).column_names
+    return _naming(path, lambda: decode_parquet_data(block.content)).column_names
 
 
 def _decode_data(block: LogBlock, path: str, columns: Sequence[str], piece_bytes: int | None) -> Iterator[pa.Table]:
@@ -365,7 +365,7 @@ def _decode_data(block: LogBlock, path: str, columns: Sequence[str], piece_bytes
         pieces = parquet_data_pieces(block.content, schema, columns, piece_bytes=piece_bytes)
     else:
         pieces = avro_data_pieces(block.content, schema, columns, piece_bytes=piece_bytes)
-    while (piece := _named(path, lambda: next(pieces, None))) is not None:
+    while (piece := _naming(path, lambda: next(pieces, None))) is not None:
         yield piece
 
 
@@ -419,7 +419,7 @@ def rows_elsewhere(stored: pa.ChunkedArray[Any] | pa.Array, folder: str) -> int:
     return len(stored) - (pc.sum(pc.fill_null(pc.equal(trimmed, folder), True)).as_py() or 0)
 
 
-def _named(path: str, decode: Callable[[], T]) -> T:
+def _naming(path: str, decode: Callable[[], T]) -> T:
     try:
         return decode()
     except CorruptFileError as exc:

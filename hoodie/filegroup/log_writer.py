@@ -52,10 +52,19 @@ def write_log_file(
     header = {HeaderKey.INSTANT_TIME: context.instant, HeaderKey.SCHEMA: schema_text(avro)}
     if partial:
         header[HeaderKey.IS_PARTIAL] = "true"
-    gone = Deletes(deletes.column(RECORD_KEY), deletes.column(PARTITION_PATH), stored_ordering(deletes, context.rule))
+    delete_records = Deletes(
+        deletes.column(RECORD_KEY), deletes.column(PARTITION_PATH), stored_ordering(deletes, context.rule)
+    )
     same = _OF_ONE_WRITE if context.unstored is None else ()  # null, without `_hoodie_` columns
     blocks = encode_blocks(
-        data, gone, header=header, avro=avro, options=context.files, same=same, content=content, positions=positions
+        data,
+        delete_records,
+        header=header,
+        avro=avro,
+        options=context.files,
+        same=same,
+        content=content,
+        positions=positions,
     )
     with open_staged(storage, join(context.staging, name), folder=context.staging) as file:
         return sum(map(file.write, blocks))

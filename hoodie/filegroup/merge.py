@@ -109,8 +109,8 @@ def without_value(ordering: Column) -> np.ndarray:
 
 def positions_in(keys: Column, among: pa.Array) -> np.ndarray:
     """For each key its position in `among`, -1 when it is not there."""
-    found = whole(pc.fill_null(pc.index_in(keys, value_set=among), -1))
-    result: np.ndarray = found.to_numpy(zero_copy_only=False)
+    positions = whole(pc.fill_null(pc.index_in(keys, value_set=among), -1))
+    result: np.ndarray = positions.to_numpy(zero_copy_only=False)
     return result
 
 

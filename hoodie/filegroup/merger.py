@@ -24,32 +24,32 @@ def run_merger(merger: Merger, older: pa.Table, newer: pa.Table) -> pa.Table:
     if not newer.num_rows:
         return newer
     names = [name for name in newer.column_names if name not in META_COLUMNS and name != DELETED]
-    given = newer.select(names)
+    new_rows = newer.select(names)
     try:
-        found = merger.merge(older.select(names), given)
+        result = merger.merge(older.select(names), new_rows)
     except HoodieError:
         raise
     except Exception as exc:
         raise SchemaError(
             f"merger {merger.name!r} failed with {type(exc).__name__}: {exc}; nothing was written"
         ) from exc
-    if not isinstance(found, pa.Table):
-        raise SchemaError(f"merger {merger.name!r} returned a {type(found).__name__}, not a pyarrow.Table")
-    if found.num_rows != newer.num_rows:
+    if not isinstance(result, pa.Table):
+        raise SchemaError(f"merger {merger.name!r} returned a {type(result).__name__}, not a pyarrow.Table")
+    if result.num_rows != newer.num_rows:
         raise SchemaError(
-            f"merger {merger.name!r} returned {found.num_rows} rows for {newer.num_rows} pairs; it must return one row for each"
+            f"merger {merger.name!r} returned {result.num_rows} rows for {newer.num_rows} pairs; it must return one row for each"
         )
-    if found.column_names != names or found.schema.types != given.schema.types:
+    if result.column_names != names or result.schema.types != new_rows.schema.types:
         wrong = next(
             (
                 f"{a.name}: {a.type} where {b.name}: {b.type} was expected"
-                for a, b in zip(found.schema, given.schema, strict=False)
+                for a, b in zip(result.schema, new_rows.schema, strict=False)
                 if a != b
             ),
-            f"{found.num_columns} columns where {len(names)} were expected",
+            f"{result.num_columns} columns where {len(names)} were expected",
         )
         raise SchemaError(f"merger {merger.name!r} returned other columns than it got: {wrong}")
-    columns = [found.column(name) if name in names else newer.column(name) for name in newer.column_names]
+    columns = [result.column(name) if name in names else newer.column(name) for name in newer.column_names]
     return pa.Table.from_arrays(columns, schema=newer.schema)
 
 
@@ -64,17 +64,17 @@ def reduce_by_merger(rows: pa.Table, merger: Merger) -> pa.Table:
     deleted = np.zeros(rows.num_rows, dtype=bool)
     if DELETED in rows.column_names:
         deleted = rows.column(DELETED).combine_chunks().to_numpy(zero_copy_only=False)
-    held = rows.take(pa.array(order[starts]))
-    gone = deleted[order[starts]]
+    newest = rows.take(pa.array(order[starts]))
+    ends_deleted = deleted[order[starts]]
     several = np.flatnonzero(sizes > 1)
     for turn in range(1, int(sizes.max())):
         several = several[sizes[several] > turn]
         new = order[starts[several] + turn]
-        pair = ~deleted[new] & ~gone[several]
-        merged = run_merger(merger, held.take(pa.array(several[pair])), rows.take(pa.array(new[pair])))
+        pair = ~deleted[new] & ~ends_deleted[several]
+        merged = run_merger(merger, newest.take(pa.array(several[pair])), rows.take(pa.array(new[pair])))
         at = np.arange(distinct)
         at[several[~pair]] = distinct + np.arange((~pair).sum())
         at[several[pair]] = distinct + (~pair).sum() + np.arange(pair.sum())
-        held = pa.concat_tables([held, rows.take(pa.array(new[~pair])), merged]).take(pa.array(at))
-        gone[several] = deleted[new]
-    return held
+        newest = pa.concat_tables([newest, rows.take(pa.array(new[~pair])), merged]).take(pa.array(at))
+        ends_deleted[several] = deleted[new]
+    return newest

@@ -85,8 +85,8 @@ def _plans(storage: Storage, actions: Collection[Action]) -> Iterator[tuple[Inst
     """The newest plans of these actions: the instant, its bytes and its file."""
     with suppress(OSError):
         for layout in TIMELINES:
-            found = map(layout.parse, storage.names(layout.folder))
-            plans = [i for i in found if i and i.action in actions and i.state is State.REQUESTED]
+            instants = map(layout.parse, storage.names(layout.folder))
+            plans = [i for i in instants if i and i.action in actions and i.state is State.REQUESTED]
             for plan in sorted(plans, reverse=True)[:_PLANS]:
                 file = join(layout.folder, f"{plan.time}.{plan.action}.{plan.state}")
                 with suppress(FileNotFoundError):

@@ -73,38 +73,38 @@ class NewGroups:
     def add(self, rows: pa.Table) -> Iterator[WriteResult | pa.Table]:
         """Take prepared rows; gives the files that are finished by that, and rows that are handed back."""
         for partition_path, piece in by_partition(rows):
-            held = self._held.setdefault(partition_path, _Held())
-            held.tables.append(piece)
-            held.size_bytes += piece.nbytes
+            group = self._held.setdefault(partition_path, _Held())
+            group.tables.append(piece)
+            group.size_bytes += piece.nbytes
             self._held_bytes += piece.nbytes
-            if held.size_bytes >= FILE_BYTES:
+            if group.size_bytes >= FILE_BYTES:
                 yield from self._write(partition_path)
         while self._held_bytes > self._tuning.held_bytes:
             largest = max(self._held, key=lambda path: self._held[path].size_bytes)
             if self._held[largest].size_bytes < self._tuning.worth_bytes:
-                yield self._taken(list(self._held))
+                yield self._release(list(self._held))
             else:
                 yield from self._write(largest)
 
     def finish(self) -> Iterator[WriteResult | pa.Table]:
         """The files that are still open, and rows of partitions that are not worth one."""
-        for partition_path, held in list(self._held.items()):
-            if partition_path in self._open or held.size_bytes >= self._tuning.worth_bytes:
+        for partition_path, group in list(self._held.items()):
+            if partition_path in self._open or group.size_bytes >= self._tuning.worth_bytes:
                 yield from self._write(partition_path)
                 yield from self._close(partition_path)
         for partition_path in list(self._open):
             yield from self._close(partition_path)
         if self._held:
-            yield self._taken(list(self._held))
+            yield self._release(list(self._held))
 
-    def _taken(self, partition_paths: list[str]) -> pa.Table:
-        """The rows held for these partitions, which stand together; they are not held any more."""
-        taken = [self._held.pop(path) for path in partition_paths]
-        self._held_bytes -= sum(held.size_bytes for held in taken)
-        return pa.concat_tables([table for held in taken for table in held.tables])
+    def _release(self, partition_paths: list[str]) -> pa.Table:
+        """Hand out the waiting rows of these partitions, those of one partition side by side."""
+        groups = [self._held.pop(path) for path in partition_paths]
+        self._held_bytes -= sum(group.size_bytes for group in groups)
+        return pa.concat_tables([table for group in groups for table in group.tables])
 
     def _write(self, partition_path: str) -> Iterator[WriteResult]:
-        rows = self._taken([partition_path])
+        rows = self._release([partition_path])
         row_bytes = max(1.0, rows.nbytes / max(rows.num_rows, 1) / COLUMNAR_SHRINK)
         at = 0
         while at < rows.num_rows:

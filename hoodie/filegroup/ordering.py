@@ -57,8 +57,8 @@ def columns_of(ordering: pa.Array, schema: pa.Schema, rule: MergeRule) -> dict[s
 
     def built(kind: Any, path: str) -> pa.Array:
         if path in values:
-            found: pa.Array = values[path]
-            return found
+            result: pa.Array = values[path]
+            return result
         if not any(each.startswith(f"{path}.") for each in values):
             empty: pa.Array = pa.nulls(len(ordering), kind)
             return empty

@@ -21,7 +21,7 @@ from hoodie.errors import SchemaError
 from hoodie.filegroup.log_blocks import live_blocks
 from hoodie.filegroup.log_scan import is_partial, user_columns
 from hoodie.filegroup.merge import positions_in
-from hoodie.filegroup.picks import column_taken
+from hoodie.filegroup.picks import column_at
 from hoodie.filegroup.slice_reader import read_slice
 from hoodie.model.enums import MergeMode
 from hoodie.model.files import FileSlice
@@ -50,8 +50,10 @@ def completed_rows(storage: Storage, context: WriteContext, file_slice: FileSlic
 
 
 def kept_columns(context: WriteContext) -> list[str]:
-    """Columns of which the batch says nothing where a key is stored."""
-    return [name for name in context.schema.names if context.given is not None and name not in context.given]
+    """Columns that the batch does not set in rows whose key is stored."""
+    return [
+        name for name in context.schema.names if context.set_columns is not None and name not in context.set_columns
+    ]
 
 
 def filled(rows: pa.Table, stored: pa.Table, at: np.ndarray, columns: Iterable[str]) -> pa.Table:
@@ -60,7 +62,7 @@ def filled(rows: pa.Table, stored: pa.Table, at: np.ndarray, columns: Iterable[s
     for name in columns:
         field = rows.schema.field(name)
         both = pa.chunked_array([*rows.column(name).chunks, *stored.column(name).chunks], field.type)
-        rows = rows.set_column(rows.column_names.index(name), field, column_taken(both, source))
+        rows = rows.set_column(rows.column_names.index(name), field, column_at(both, source))
     return rows
 
 
@@ -68,8 +70,8 @@ def met_in_rewrite(context: WriteContext) -> bool:
     """Whether rows may be completed when they meet the stored ones: their columns do not say which of two records counts, or all
     that say it are set.
     """
-    rule, kept = context.rule, kept_columns(context)
-    apart = not set(rule.ordering_columns) & set(kept) or set(rule.ordering_columns) <= set(kept)
+    rule, columns = context.rule, kept_columns(context)
+    apart = not set(rule.ordering_columns) & set(columns) or set(rule.ordering_columns) <= set(columns)
     return rule.fill is None and rule.merger is None and apart
 
 
@@ -77,11 +79,11 @@ def block_columns(
     storage: Storage, context: WriteContext, file_slice: FileSlice, rows: pa.Table
 ) -> tuple[str, ...] | None:
     """The columns of the rows' block, where it has some of them only; None: the rows have to be completed."""
-    rule, given = context.rule, context.given
-    if not context.some_columns or given is None or file_slice.base is None or context.history is not None:
+    rule, set_columns = context.rule, context.set_columns
+    if not context.some_columns or set_columns is None or file_slice.base is None or context.history is not None:
         return None
-    absent = [field for field in context.schema if field.name not in given]
-    by_event_time = rule.mode is MergeMode.EVENT_TIME_ORDERING and set(rule.ordering_columns) <= {*given}
+    absent = [field for field in context.schema if field.name not in set_columns]
+    by_event_time = rule.mode is MergeMode.EVENT_TIME_ORDERING and set(rule.ordering_columns) <= {*set_columns}
     plain = rule.fill is None and rule.merger is None and not rule.payload
     if not (absent and by_event_time and plain and all(field.nullable for field in absent)):
         return None
@@ -89,7 +91,7 @@ def block_columns(
         return None  # new rows have values there
     if DELETED in rows.column_names and pc.any(rows.column(DELETED)).as_py():
         return None
-    columns = tuple(name for name in context.schema.names if name in given)
+    columns = tuple(name for name in context.schema.names if name in set_columns)
     for block, path in live_blocks(storage, file_slice.logs, context.visible, at_once=False).blocks:
         if not is_partial(block) or user_columns(block, path) != columns:
             return None

@@ -16,23 +16,23 @@ from hoodie.model import arrow_bytes
 from hoodie.model.arrow_bytes import in_one_chunk, pieces_of
 
 
-def taken(rows: pa.Table, numbers: np.ndarray) -> pa.Table:
+def rows_at(rows: pa.Table, numbers: np.ndarray) -> pa.Table:
     """The rows of these numbers, in this order; a number may come several times, and nulls stand for negative ones."""
     none = numbers < 0
     if not _is_large(rows):
         return rows.take(pa.array(numbers, mask=none if none.any() else None))
-    wanted = np.zeros(rows.num_rows, dtype=bool)
-    wanted[numbers[~none]] = True
-    found = in_one_chunk(rows.filter(pa.array(wanted)))
-    places = pa.array((np.cumsum(wanted) - 1)[numbers], mask=none)
-    step = max(1, int(len(numbers) * arrow_bytes.MOST_BYTES / max(1, found.nbytes)))
-    parts = [found.take(places.slice(at, step)) for at in range(0, len(numbers), step)]
+    is_needed = np.zeros(rows.num_rows, dtype=bool)
+    is_needed[numbers[~none]] = True
+    needed_rows = in_one_chunk(rows.filter(pa.array(is_needed)))
+    places = pa.array((np.cumsum(is_needed) - 1)[numbers], mask=none)
+    step = max(1, int(len(numbers) * arrow_bytes.MOST_BYTES / max(1, needed_rows.nbytes)))
+    parts = [needed_rows.take(places.slice(at, step)) for at in range(0, len(numbers), step)]
     pieces = [conform(piece, rows.schema, path="picked rows") for part in parts for piece in pieces_of(part)]
     return pa.concat_tables(pieces) if pieces else rows.slice(0, 0)
 
 
-def column_taken(column: pa.ChunkedArray, numbers: np.ndarray) -> pa.ChunkedArray:
-    return taken(pa.table({"": column}), numbers).column(0)
+def column_at(column: pa.ChunkedArray, numbers: np.ndarray) -> pa.ChunkedArray:
+    return rows_at(pa.table({"": column}), numbers).column(0)
 
 
 def in_few_batches(rows: pa.Table) -> Iterator[pa.RecordBatch]:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from hoodie.filegroup.picks import taken
+from hoodie.filegroup.picks import rows_at
 from hoodie.format.roaring import encode_positions
 from hoodie.model.enums import HeaderKey
 from hoodie.model.files import FileSlice
@@ -24,7 +24,7 @@ def by_place(rows: pa.Table, context: WriteContext, groups: np.ndarray | None = 
     if not context.positions or PLACE not in rows.column_names:
         return rows
     places = _places(rows) if groups is None else _places(rows) + (groups.astype(np.int64) << 32)
-    return rows if (np.diff(places) >= 0).all() else taken(rows, np.argsort(places, kind="stable"))
+    return rows if (np.diff(places) >= 0).all() else rows_at(rows, np.argsort(places, kind="stable"))
 
 
 class Positions:
@@ -38,7 +38,7 @@ class Positions:
         """Of rows in the order of `by_place`; None: they state none."""
         if not context.positions or file_slice.base is None:
             return None
-        return cls(file_slice.base.instant, _known(data), _known(deletes))
+        return cls(file_slice.base.instant, _rising_places(data), _rising_places(deletes))
 
     def of_data(self, start: int, rows: int) -> Mapping[HeaderKey, str]:
         """Of the block with so many of the data rows from `start` on."""
@@ -56,7 +56,7 @@ class Positions:
         }
 
 
-def _known(rows: pa.Table) -> np.ndarray | None:
+def _rising_places(rows: pa.Table) -> np.ndarray | None:
     if not rows.num_rows or PLACE not in rows.column_names:
         return None
     places = _places(rows)

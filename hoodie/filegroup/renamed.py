@@ -30,8 +30,8 @@ class Renames:
     def sources(self, names: Sequence[str]) -> list[str]:
         """The file's columns that are needed for columns of today; those that it lacks are left out."""
         by_id = {column.id: column.name for column in self.written}
-        wanted = {column.name: column.id for column in self.now}
-        return [by_id[wanted[name]] for name in names if wanted.get(name) in by_id]
+        ids = {column.name: column.id for column in self.now}
+        return [by_id[ids[name]] for name in names if ids.get(name) in by_id]
 
     def targets(self, names: Sequence[str]) -> list[str]:
         """The columns of today that columns of the file are."""
@@ -99,9 +99,9 @@ def _renamed(column: Any, written: Column, now: Column) -> Any:
 def _parts(column: Array, written: Column, now: Column) -> list[tuple[str, Array]]:
     by_id = {part.id: part for part in written.parts}
     flat = dict(zip((column.type.field(i).name for i in range(column.type.num_fields)), column.flatten(), strict=True))
-    found = []
+    result = []
     for part in now.parts:
         source = by_id.get(part.id)
         if source is not None and source.name in flat:
-            found.append((part.name, _renamed(flat[source.name], source, part)))
-    return found
+            result.append((part.name, _renamed(flat[source.name], source, part)))
+    return result

@@ -44,8 +44,8 @@ def revives(
     if not _names_deleted(storage, context, logs, rows):
         return False
     rule = context.rule
-    dead, lost = _against_deletes(storage, context, file_slice, rows)
-    rows = rows.filter(pa.array(dead & ~lost))
+    dead, loses = _against_deletes(storage, context, file_slice, rows)
+    rows = rows.filter(pa.array(dead & ~loses))
     stored = stored_rows(
         storage, context, file_slice._replace(logs=()), whole(rows.column(RECORD_KEY)), _ordering_fields(context)
     )
@@ -63,8 +63,8 @@ def without_lost(storage: Storage, context: WriteContext, file_slice: FileSlice,
     """
     if not file_slice.logs or not _obeys_ordering(context.rule):
         return rows
-    _, lost = _against_deletes(storage, context, file_slice, rows)
-    return rows.filter(pa.array(~lost)) if lost.any() else rows
+    _, loses = _against_deletes(storage, context, file_slice, rows)
+    return rows.filter(pa.array(~loses)) if loses.any() else rows
 
 
 def still_stored(storage: Storage, context: WriteContext, file_slice: FileSlice, rows: pa.Table) -> pa.Table:
@@ -79,16 +79,16 @@ def still_stored(storage: Storage, context: WriteContext, file_slice: FileSlice,
 
 def _names_deleted(storage: Storage, context: WriteContext, logs: Sequence[LogFile], rows: pa.Table) -> bool:
     """Whether a block of deletes names the key of one of the rows."""
-    named = pc.is_in(rows.column(RECORD_KEY), value_set=_deleted_keys(storage, context, logs))
-    return bool(pc.any(named).as_py())
+    is_deleted = pc.is_in(rows.column(RECORD_KEY), value_set=_deleted_keys(storage, context, logs))
+    return bool(pc.any(is_deleted).as_py())
 
 
 def _deleted_keys(storage: Storage, context: WriteContext, logs: Sequence[LogFile]) -> pa.Array:
-    found = CollectedEntries(pa.schema([context.full_schema.field(RECORD_KEY)]), context.rule)
+    entries = CollectedEntries(pa.schema([context.full_schema.field(RECORD_KEY)]), context.rule)
     for block, path in live_blocks(storage, tuple(logs), context.visible).blocks:
         if block.kind is BlockKind.DELETE:
-            found.add_deletes(block, path)
-    return pa.concat_arrays([pa.array([], pa.string()), *found.keys])
+            entries.add_deletes(block, path)
+    return pa.concat_arrays([pa.array([], pa.string()), *entries.keys])
 
 
 def _against_deletes(
@@ -107,15 +107,15 @@ def _against_deletes(
         unstored=context.unstored,
     )
     at = positions_in(rows.column(RECORD_KEY), logs.keys)
-    dead, lost = at >= logs.live, np.zeros(len(at), dtype=bool)
+    dead, loses = at >= logs.live, np.zeros(len(at), dtype=bool)
     mine, wins = ordering_of(rows, rule), np.zeros(len(at), dtype=bool)
     if DELETED in rows.column_names:
         wins = unconditional(bools(rows.column(DELETED)), mine, rule)
     if _obeys_ordering(rule) and mine is not None and logs.ordering is not None:
         deletes = at[dead]
         counts = at_least(mine.filter(pa.array(dead)), logs.ordering.take(pa.array(deletes)))
-        lost[dead] = ~(counts | logs.commit_time_deletes[deletes] | wins[dead])
-    return dead, lost
+        loses[dead] = ~(counts | logs.commit_time_deletes[deletes] | wins[dead])
+    return dead, loses
 
 
 def _obeys_ordering(rule: MergeRule) -> bool:

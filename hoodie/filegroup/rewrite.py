@@ -66,14 +66,14 @@ def read_for_rewrite(
     if not file_slice.logs:
         yield from _merged(storage, context, file_slice.base, schema, None, encode, _batch_bytes(room))
         return
-    wanted = merge_columns(schema, context.rule, context.schema)
+    columns = merge_columns(schema, context.rule, context.schema)
     if room is None:
-        merge = SliceMerge(log_records(storage, context, file_slice, wanted), context.rule)
-        found = _merged(storage, context, file_slice.base, wanted, merge, encode)
+        merge = SliceMerge(log_records(storage, context, file_slice, columns), context.rule)
+        pieces = _merged(storage, context, file_slice.base, columns, merge, encode)
     else:
-        found = _merged_within(storage, context, file_slice, wanted, encode, room)
-    for carried in found:
-        yield carried if wanted.names == schema.names else carried._replace(rows=carried.rows.select(schema.names))
+        pieces = _merged_within(storage, context, file_slice, columns, encode, room)
+    for carried in pieces:
+        yield carried if columns.names == schema.names else carried._replace(rows=carried.rows.select(schema.names))
 
 
 def _batch_bytes(room: Room | None) -> int:
@@ -122,8 +122,8 @@ def _stored(
         rows = max(at_least, int(batch_bytes / row_bytes(file, path=where)))
         names = stored.names if renames is None else renames.sources(stored.names)
         for batch in stored_batches(storage, file, base, stored, names, batch_rows=rows, path=where):
-            found = conform(batch if renames is None else renames.apply(batch), stored, path=where)
-            yield Carried(found if unstored is None else unstored.completed(found, schema, base.path), before, plain)
+            fitted = conform(batch if renames is None else renames.apply(batch), stored, path=where)
+            yield Carried(fitted if unstored is None else unstored.completed(fitted, schema, base.path), before, plain)
             before = None
 
 

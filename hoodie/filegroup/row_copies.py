@@ -88,12 +88,14 @@ def can_be_copied(rule: MergeRule) -> bool:
 
 def copied_rows(stamped: pa.Table, live: pa.Table, deleted: pa.Table, rule: MergeRule) -> pa.Table:
     """What a copy has of one log file: the stamped rows of `live`, and the keys of `deleted`; both as prepared."""
-    kept = {RECORD_KEY, PARTITION_PATH, *rule.ordering_columns} & {*deleted.column_names}
+    key_columns = {RECORD_KEY, PARTITION_PATH, *rule.ordering_columns} & {*deleted.column_names}
 
     def with_deleted(field: pa.Field[Any]) -> pa.ChunkedArray[Any]:
-        there = field.name in kept
-        gone = whole(deleted.column(field.name)).cast(field.type) if there else pa.nulls(deleted.num_rows, field.type)
-        return pa.chunked_array([*stamped.column(field.name).chunks, gone], field.type)
+        there = field.name in key_columns
+        deleted_values = (
+            whole(deleted.column(field.name)).cast(field.type) if there else pa.nulls(deleted.num_rows, field.type)
+        )
+        return pa.chunked_array([*stamped.column(field.name).chunks, deleted_values], field.type)
 
     names = [pa.field(field.name, field.type) for field in stamped.schema]
     columns = [with_deleted(field) for field in stamped.schema] if deleted.num_rows else stamped.columns
@@ -165,15 +167,15 @@ def staged_copies(
     Tasks that write copies themselves count from 1.
     """
     written = [result.copy for result in results if result.copy is not None]
-    held = [(result.stat, result.rows) for result in results if result.rows is not None]
-    if held:
-        written.append(write_row_copy(storage, context, number, held))
+    pairs = [(result.stat, result.rows) for result in results if result.rows is not None]
+    if pairs:
+        written.append(write_row_copy(storage, context, number, pairs))
     return written
 
 
-def how_to_copy(rule: MergeRule, *, wanted: bool, size_bytes: int, in_process: bool) -> RowCopies:
+def how_to_copy(rule: MergeRule, *, copies: bool, size_bytes: int, in_process: bool) -> RowCopies:
     """Small batches of one process make one file: opening a file costs a reader as much as a few thousand rows."""
-    if not wanted or not can_be_copied(rule):
+    if not copies or not can_be_copied(rule):
         return RowCopies.NONE
     return RowCopies.HELD if in_process and size_bytes <= HELD_BYTES else RowCopies.STAGED
 
@@ -217,13 +219,13 @@ def read_copied_columns(storage: Storage, copy: RowCopy, *, schema: pa.Schema) -
 
 def _shares(text: bytes | None, file: pq.ParquetFile) -> tuple[LogShare, ...] | None:
     """What the footer key says, where it agrees with the rest of the footer: that has no checksum."""
-    found = json.loads(text) if text else {}
-    if not isinstance(found, dict) or found.get("version") != _VERSION or not isinstance(found.get("logs"), list):
+    note = json.loads(text) if text else {}
+    if not isinstance(note, dict) or note.get("version") != _VERSION or not isinstance(note.get("logs"), list):
         return None
-    if found.get("columns") != file.schema_arrow.names:  # a column under another name would be missing, and null
+    if note.get("columns") != file.schema_arrow.names:  # a column under another name would be missing, and null
         return None
     shares, end = [], 0
-    for log, log_bytes, entries, start, stop, base in found["logs"]:
+    for log, log_bytes, entries, start, stop, base in note["logs"]:
         if int(start) != end or int(stop) - int(start) != int(entries):
             return None
         end = int(stop)
@@ -233,12 +235,12 @@ def _shares(text: bytes | None, file: pq.ParquetFile) -> tuple[LogShare, ...] | 
 
 def row_copies_of(storage: Storage) -> dict[InstantTime, list[str]]:
     """The copies that there are: instant -> paths."""
-    found: dict[InstantTime, list[str]] = {}
+    result: dict[InstantTime, list[str]] = {}
     for info in storage.list(ROW_COPIES):
         instant = parse_row_copy(info.name)
         if instant is not None:
-            found.setdefault(instant, []).append(info.path)
-    return found
+            result.setdefault(instant, []).append(info.path)
+    return result
 
 
 def drop_row_copies(storage: Storage, *, of: Container[str] = (), before: str | None = None) -> None:

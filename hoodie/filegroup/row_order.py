@@ -39,8 +39,8 @@ def sorted_places(rows: pa.Table, order: Order) -> Numbers:
         return _sorted(rows.select(list(order.columns)))
     bits = _bits(len(order.columns))
     scaled = [_scaled(_ranks(rows.column(name)), rows.num_rows, bits) for name in order.columns]
-    found: Numbers = np.argsort(_along(scaled, bits, order.layout), kind="stable")
-    return found
+    result: Numbers = np.argsort(_along(scaled, bits, order.layout), kind="stable")
+    return result
 
 
 def cuts_of(sample: pa.Table, order: Order, ranges: int) -> Cuts:
@@ -60,8 +60,8 @@ def range_of_each(rows: pa.Table, cuts: Cuts) -> Numbers:
     columns = rows.select(list(cuts.order.columns))
     if isinstance(cuts.bounds, pa.Table):
         return _count_up_to(cuts.bounds, columns)
-    found: Numbers = np.searchsorted(cuts.bounds, _places_among(columns, cuts.marks, cuts.order), side="right")
-    return found
+    result: Numbers = np.searchsorted(cuts.bounds, _places_among(columns, cuts.marks, cuts.order), side="right")
+    return result
 
 
 # -- ranks -------------------------------------------------------------------------------------------------------------
@@ -69,8 +69,8 @@ def range_of_each(rows: pa.Table, cuts: Cuts) -> Numbers:
 
 def _sorted(columns: pa.Table) -> Numbers:
     keys = [(name, "ascending") for name in columns.column_names]
-    found: Numbers = pc.sort_indices(columns, sort_keys=keys).to_numpy().astype(np.int64)
-    return found
+    result: Numbers = pc.sort_indices(columns, sort_keys=keys).to_numpy().astype(np.int64)
+    return result
 
 
 def _ranks(column: pa.ChunkedArray) -> Numbers:
@@ -95,8 +95,8 @@ def _marks(column: pa.ChunkedArray) -> pa.Array:
     values = values.combine_chunks()
     in_order: Any = values.take(pa.array(_sorted(pa.table({"value": values}))))
     step = max(1, -(-len(in_order) // (1 << _MOST_BITS)))
-    found: pa.Array = in_order.take(pa.array(np.arange(0, len(in_order), step)))
-    return found
+    result: pa.Array = in_order.take(pa.array(np.arange(0, len(in_order), step)))
+    return result
 
 
 def _places_among(rows: pa.Table, marks: Sequence[pa.Array], order: Order) -> Codes:
@@ -115,13 +115,13 @@ def _count_up_to(bounds: pa.Table, rows: pa.Table) -> Numbers:
     before = np.cumsum(places < bounds.num_rows)
     counts = np.empty(both.num_rows, np.int64)
     counts[places] = before
-    found: Numbers = counts[bounds.num_rows :]
-    return found
+    result: Numbers = counts[bounds.num_rows :]
+    return result
 
 
 def _scaled(ranks: Numbers, of: int, bits: int) -> Codes:
-    found: Codes = ((ranks << bits) // max(1, of)).astype(np.uint64)
-    return found
+    result: Codes = ((ranks << bits) // max(1, of)).astype(np.uint64)
+    return result
 
 
 # -- curves ------------------------------------------------------------------------------------------------------------

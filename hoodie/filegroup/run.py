@@ -22,7 +22,7 @@ from hoodie.filegroup.merger import reduce_by_merger
 from hoodie.filegroup.new_base_file import STAGE, NewBaseFile, avro_of, base_result, new_attempt
 from hoodie.filegroup.ordering import bools, ordering_of
 from hoodie.filegroup.partial import block_columns, completed_rows, filled, kept_columns, met_in_rewrite, require_whole
-from hoodie.filegroup.picks import taken
+from hoodie.filegroup.picks import rows_at
 from hoodie.filegroup.positions import Positions, by_place
 from hoodie.filegroup.revived import revives, still_stored, without_lost
 from hoodie.filegroup.rewrite import REWRITE_BYTES, Carried, read_for_rewrite
@@ -201,7 +201,7 @@ def _merge(storage: Storage, context: WriteContext, attempt: int, task: MergeTas
     if rows is None or not rows.num_rows:
         return None
     if not met_in_rewrite(context):
-        rows, context = completed_rows(storage, context, file_slice, rows), replace(context, given=None)
+        rows, context = completed_rows(storage, context, file_slice, rows), replace(context, set_columns=None)
     incoming = _Incoming.of(without_lost(storage, context, file_slice, rows), context, task.number)
     with (
         NewBaseFile(
@@ -211,8 +211,8 @@ def _merge(storage: Storage, context: WriteContext, attempt: int, task: MergeTas
     ):
         deletes = bool(incoming.newer.is_delete.any())
         for stored, before, plain, new, sheds in _carried(storage, context, file_slice):
-            for kept in (stored,) if task.concat else incoming.replace_in(stored, context):
-                writer.out.write(kept, before=before, plain=plain, new=new, sheds=sheds or deletes)
+            for batch in (stored,) if task.concat else incoming.replace_in(stored, context):
+                writer.out.write(batch, before=before, plain=plain, new=new, sheds=sheds or deletes)
         inserted = incoming.unmet()
         require_whole(inserted, context)
         writer.out.write(inserted)
@@ -267,7 +267,7 @@ def _create(storage: Storage, context: WriteContext, attempt: int, task: CreateT
     if not live.num_rows:
         return None
     if context.sort_by_key:
-        live = taken(live, pc.sort_indices(live.column(RECORD_KEY)).to_numpy())
+        live = rows_at(live, pc.sort_indices(live.column(RECORD_KEY)).to_numpy())
     # Meta columns are nearly as large as the rows of a narrow table: a part at a time.
     parts = (stamp(part, context, task.number, file_name="", first=first) for first, part in _slices(live))
     return write_create(storage, context, attempt, task, parts)
@@ -302,8 +302,8 @@ def _rows_of(storage: Storage, context: WriteContext, task: RowsTask, file_slice
     matched, fresh = task_rows(storage, context, task)
     if context.key_texts is not None and (context.combine or matched):
         # Rows of an insert that are not combined meet nobody: they stand beside each other.
-        met = file_slice if matched else None
-        refuse_equal_texts(storage, context, [*matched, *fresh], task.partition_path, met)
+        stored_slice = file_slice if matched else None
+        refuse_equal_texts(storage, context, [*matched, *fresh], task.partition_path, stored_slice)
     rows = combined([*matched, *fresh], context)
     if rows is None or file_slice is None or not context.only_stored:
         return rows
@@ -341,7 +341,7 @@ def combined(tables: Sequence[pa.Table], context: WriteContext) -> pa.Table | No
     usable = usable_values(rows, rule)
     if not usable and not fills_by_event_time(context.rule):
         winners = latest_of_each(rows.column(RECORD_KEY), ordering, always, rule)
-        return rows if len(winners) == rows.num_rows else taken(rows, winners)
+        return rows if len(winners) == rows.num_rows else rows_at(rows, winners)
     entries = Entries(
         keys=rows.column(RECORD_KEY),
         ordering=ordering,
@@ -425,7 +425,7 @@ class _Incoming:
     """Rows of the batch that meet the stored rows of one file group."""
 
     newer: Newer
-    met: np.ndarray
+    is_stored: np.ndarray
     """Bool for each of them: its key was there."""
     updated: int = 0
     deleted: int = 0
@@ -442,22 +442,22 @@ class _Incoming:
 
     def replace_in(self, batch: pa.RecordBatch, context: WriteContext) -> Iterator[pa.RecordBatch | pa.Table]:
         """The batch without the rows that lose, then the rows that take their place."""
-        found = merge_with_stored(batch, self.newer, context.rule, self.met)
-        if found.merged.num_rows and (kept := kept_columns(context)):
-            older = pa.Table.from_batches([batch.select(kept).take(pa.array(found.older))])
-            older = older.cast(found.merged.select(kept).schema)
-            merged = filled(found.merged, older, np.arange(len(found.older)), kept)
-            found = replace(found, merged=merged)
-        self.met[found.met] = True
-        self.updated += found.merged.num_rows
-        self.deleted += len(found.gone)
+        merge = merge_with_stored(batch, self.newer, context.rule, self.is_stored)
+        if merge.merged.num_rows and (columns := kept_columns(context)):
+            older = pa.Table.from_batches([batch.select(columns).take(pa.array(merge.older))])
+            older = older.cast(merge.merged.select(columns).schema)
+            merged = filled(merge.merged, older, np.arange(len(merge.older)), columns)
+            merge = replace(merge, merged=merged)
+        self.is_stored[merge.first_matches] = True
+        self.updated += merge.merged.num_rows
+        self.deleted += len(merge.deleted_rows)
         if self.changes is not None:
-            self.changes.merged(batch, found)
-        yield found.kept
-        if found.merged.num_rows:
-            yield found.merged
+            self.changes.merged(batch, merge)
+        yield merge.unchanged
+        if merge.merged.num_rows:
+            yield merge.merged
 
     def unmet(self) -> pa.Table:
         """Rows whose key the file group did not hold: inserts."""
-        fresh = ~self.met & ~self.newer.is_delete
+        fresh = ~self.is_stored & ~self.newer.is_delete
         return self.newer.rows if fresh.all() else self.newer.rows.filter(pa.array(fresh))

@@ -37,19 +37,19 @@ def source_of(table: Storage, source: SourceFile, *, skeleton: str, rows: int) -
     advice = "put the file back that the table was bootstrapped from"
     try:
         size = storage.stat(name).size_bytes
-        opened = storage.open_input(name)
+        stream = storage.open_input(name)
     except FileNotFoundError as exc:
         raise MissingFileError(f"{where}, is gone: {advice}") from exc
     try:
         if size != source.size_bytes:
             raise CorruptFileError(f"{where}, was changed: it had {source.size_bytes} bytes, and has {size}; {advice}")
-        file = open_parquet(opened, path=where)
+        file = open_parquet(stream, path=where)
         if file.metadata.num_rows != rows:
             raise CorruptFileError(
                 f"{where}, was changed: {rows} rows are known, and it has {file.metadata.num_rows}; {advice}"
             )
     except CorruptFileError:
-        opened.close()
+        stream.close()
         raise
     return file
 
@@ -76,11 +76,11 @@ def skeleton_batches(
         left = read(skeleton, meta, size_bytes=0, path=path)
         right = read(file, data, size_bytes=source.size_bytes, path=source.uri)
         folders = _folder_columns(source, names, schema, stored, partition_path)
-        found = [*meta, *data, *folders]
+        all_names = [*meta, *data, *folders]
         for one, other in _aligned(left, right):
             columns = [*one.columns, *other.columns, *(repeated(value, one.num_rows) for value in folders.values())]
-            if found:
-                yield pa.RecordBatch.from_arrays(columns, names=found)
+            if all_names:
+                yield pa.RecordBatch.from_arrays(columns, names=all_names)
             else:
                 yield one
 
@@ -89,15 +89,15 @@ def _folder_columns(
     source: SourceFile, names: Sequence[str], schema: pa.Schema, stored: set[str], partition_path: str
 ) -> dict[str, pa.Scalar]:
     """Values of partition columns that the source file lacks."""
-    wanted = [name for name in source.partition_fields if name in names and name not in stored]
-    if not wanted:
+    missing = [name for name in source.partition_fields if name in names and name not in stored]
+    if not missing:
         return {}
     fields = tuple(
-        schema.field(name) if name in wanted and name in schema.names else pa.field(name, pa.string())
+        schema.field(name) if name in missing and name in schema.names else pa.field(name, pa.string())
         for name in source.partition_fields
     )
     values = FolderValues(fields, source.hive_style, source.url_encode, source.slash_dates).of(partition_path)
-    return {name: values[name] for name in wanted}
+    return {name: values[name] for name in missing}
 
 
 def _aligned(

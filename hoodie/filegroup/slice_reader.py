@@ -18,7 +18,7 @@ from hoodie.errors import CorruptFileError, OptionError
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.log_scan import LogRecords, read_log_records
 from hoodie.filegroup.missing_file import missing_file_error
-from hoodie.filegroup.picks import in_few_batches, taken
+from hoodie.filegroup.picks import in_few_batches, rows_at
 from hoodie.filegroup.renamed import renames_for
 from hoodie.filegroup.skeleton import skeleton_batches
 from hoodie.filegroup.sought_rows import can_seek, sought_rows
@@ -49,13 +49,15 @@ _FEWEST_ROWS = 16
 def read_task(storage: Storage, context: ReadContext, task: ReadTask) -> Iterator[pa.RecordBatch]:
     """Batches with exactly `task.columns` of `context.schema`."""
     schema = needed_columns(context, task.columns, task.span)
-    sought = None if context.filter is None else context.filter.sought
-    for batch in read_slice(storage, context, task.slice, schema, span=task.span, whole=task.whole, sought=sought):
+    key_filter = None if context.filter is None else context.filter.key_filter
+    for batch in read_slice(
+        storage, context, task.slice, schema, span=task.span, whole=task.whole, key_filter=key_filter
+    ):
         with filter_errors(context):
-            kept = keep_rows(batch, context.filter, task.span)
-        if kept.num_rows:
-            kept = kept if len(schema) == len(task.columns) else kept.select(task.columns)
-            yield kept if context.unstored is None or not context.unstored.keys else _without_key(kept)
+            rows = keep_rows(batch, context.filter, task.span)
+        if rows.num_rows:
+            rows = rows if len(schema) == len(task.columns) else rows.select(task.columns)
+            yield rows if context.unstored is None or not context.unstored.keys else _without_key(rows)
 
 
 def _without_key(rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -129,11 +131,11 @@ def read_slice(
     *,
     span: InstantRange | None = None,
     whole: WholeSlice | None = None,
-    sought: SoughtKeys | None = None,
+    key_filter: SoughtKeys | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Merged rows of a slice with the columns of `schema`; the context's filter is the caller's to apply.
 
-    `sought`: rows with other keys need not be among them.
+    `key_filter`: rows with other keys need not be among them.
 
     With a `span` (then `schema` has the commit time) stored rows that were committed outside of it do not take part in
     the merge: a late row that lost against one is pulled, as Apache Hudi does.
@@ -143,18 +145,23 @@ def read_slice(
     if not file_slice.logs:
         if file_slice.base is not None:
             yield from read_base_file(
-                storage, file_slice.base, schema, history=context.history, unstored=context.unstored, sought=sought
+                storage,
+                file_slice.base,
+                schema,
+                history=context.history,
+                unstored=context.unstored,
+                key_filter=key_filter,
             )
         return
-    wanted = merge_columns(schema, context.rule, context.schema)
-    keys = None if sought is None else sought.keys
-    logs = log_records(storage, context, file_slice, wanted, keys)
+    columns = merge_columns(schema, context.rule, context.schema)
+    keys = None if key_filter is None else key_filter.keys
+    logs = log_records(storage, context, file_slice, columns, keys)
     if logs.present is not None and whole is not None:
         file_slice, span = whole.slice, None
-        logs = log_records(storage, replace(context, visible=whole.visible), file_slice, wanted, keys)
+        logs = log_records(storage, replace(context, visible=whole.visible), file_slice, columns, keys)
     merge = SliceMerge(logs, context.rule, span)
-    for batch in _merged(storage, context, file_slice, wanted, merge, sought):
-        yield batch if wanted.names == schema.names else batch.select(schema.names)
+    for batch in _merged(storage, context, file_slice, columns, merge, key_filter):
+        yield batch if columns.names == schema.names else batch.select(schema.names)
 
 
 def _merged(
@@ -163,7 +170,7 @@ def _merged(
     file_slice: FileSlice,
     schema: pa.Schema,
     merge: SliceMerge,
-    sought: SoughtKeys | None,
+    key_filter: SoughtKeys | None,
 ) -> Iterator[pa.RecordBatch]:
     base = file_slice.base
     if base is not None:
@@ -174,14 +181,14 @@ def _merged(
             batch_rows=merge.batch_rows,
             history=context.history,
             unstored=context.unstored,
-            sought=sought,
+            key_filter=key_filter,
         ):
             yield from merge.replaced(batch)
     yield from merge.fresh()
 
 
 def log_records(
-    storage: Storage, context: ReadContext, file_slice: FileSlice, schema: pa.Schema, sought: pa.Array | None = None
+    storage: Storage, context: ReadContext, file_slice: FileSlice, schema: pa.Schema, keys: pa.Array | None = None
 ) -> LogRecords:
     return read_log_records(
         storage,
@@ -191,7 +198,7 @@ def log_records(
         visible=context.visible,
         history=context.history,
         unstored=context.unstored,
-        sought=sought,
+        keys=keys,
     )
 
 
@@ -209,7 +216,7 @@ class SliceMerge:
         self._logs, self._rule, self._span = logs, rule, span
         is_delete = np.arange(len(logs.keys)) >= logs.live
         self._newer = Newer(logs.keys, logs.data, logs.ordering, is_delete, logs.commit_time_deletes, logs.present)
-        self._met = np.zeros(len(logs.keys), dtype=bool)
+        self._is_stored = np.zeros(len(logs.keys), dtype=bool)
 
     @property
     def deletes(self) -> bool:
@@ -223,17 +230,17 @@ class SliceMerge:
 
     def replaced(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         """The rows of the batch that stay, then the merged ones."""
-        found = merge_with_stored(keep_rows(batch, None, self._span), self._newer, self._rule, self._met)
-        self._met[found.met] = True
-        yield found.kept
-        yield from in_few_batches(found.merged)
+        merge = merge_with_stored(keep_rows(batch, None, self._span), self._newer, self._rule, self._is_stored)
+        self._is_stored[merge.first_matches] = True
+        yield merge.unchanged
+        yield from in_few_batches(merge.merged)
 
     def fresh(self) -> Iterator[pa.RecordBatch]:
         """Records whose keys no batch had."""
-        new = np.flatnonzero(~self._met[: self._logs.live])
+        new = np.flatnonzero(~self._is_stored[: self._logs.live])
         if len(new):
             data = self._logs.data
-            inserted = data if len(new) == self._logs.live else taken(data, new)
+            inserted = data if len(new) == self._logs.live else rows_at(data, new)
             yield from in_few_batches(inserted)
 
 
@@ -256,16 +263,16 @@ def read_base_file(
     batch_rows: int = MIN_BATCH_ROWS,
     history: ColumnHistory | None = None,
     unstored: UnstoredColumns | None = None,
-    sought: SoughtKeys | None = None,
+    key_filter: SoughtKeys | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of a base file, conformed to the schema: columns that the file lacks are null. `sought`: rows with other keys may be
+    """Rows of a base file, conformed to the schema: columns that the file lacks are null. `key_filter`: rows with other keys may be
     missing.
 
     Raises:
         CorruptFileError: the file is missing, truncated or does not decode.
     """
-    if sought is not None and history is None and unstored is None:
-        for _, batch in read_sought_rows(storage, base, schema, sought, batch_rows=batch_rows):
+    if key_filter is not None and history is None and unstored is None:
+        for _, batch in read_sought_rows(storage, base, schema, key_filter, batch_rows=batch_rows):
             yield batch
         return
     renames = None if history is None else renames_for(history, base.instant, path=base.path)
@@ -297,7 +304,7 @@ def stored_batches(
 
 
 def read_sought_rows(
-    storage: Storage, base: StoredRows, schema: pa.Schema, sought: SoughtKeys, *, batch_rows: int = MIN_BATCH_ROWS
+    storage: Storage, base: StoredRows, schema: pa.Schema, key_filter: SoughtKeys, *, batch_rows: int = MIN_BATCH_ROWS
 ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
     """The numbers of the rows of a base file that have one of the keys, and these rows; of files that do not store keys all rows.
 
@@ -306,10 +313,10 @@ def read_sought_rows(
     """
     path = f"{base.path} of table {storage.uri}"
     is_stored = not (isinstance(base, BaseFile) and base.source)
-    opened = open_base_file(storage, base, encode=schema.names)
-    with opened as (file, _):
+    base_file = open_base_file(storage, base, encode=schema.names)
+    with base_file as (file, _):
         if is_stored and can_seek(file):
-            data = opened.data()
+            data = base_file.data()
             pages = None if data is None else hoodie.format.parquet_pages.PageReader(file, data, path=path)
 
             def read(names: Sequence[str], group: int) -> Iterator[pa.RecordBatch]:
@@ -317,7 +324,7 @@ def read_sought_rows(
                     file, names, size_bytes=base.size_bytes, batch_rows=batch_rows, path=path, group=group
                 )
 
-            for numbers, batch in sought_rows(file, schema.names, sought, read, path=path, pages=pages):
+            for numbers, batch in sought_rows(file, schema.names, key_filter, read, path=path, pages=pages):
                 yield numbers, conform(batch, schema, path=path)
             return
     begin = 0

@@ -87,8 +87,8 @@ class KeySet:
 
     def may_have(self, hashes: np.ndarray) -> np.ndarray:
         at, bit = self._places(hashes)
-        found: np.ndarray = (self._bits[at] & bit) != 0
-        return found
+        result: np.ndarray = (self._bits[at] & bit) != 0
+        return result
 
     def _places(self, hashes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         # Not by the low bits: those say which part a key is in.

@@ -11,7 +11,7 @@ from hoodie.filegroup.fold import Usable, combined_rows, usable_values
 from hoodie.filegroup.merge import beats_stored, positions_in
 from hoodie.filegroup.merger import run_merger
 from hoodie.filegroup.ordering import ordering_of
-from hoodie.filegroup.picks import taken
+from hoodie.filegroup.picks import rows_at
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import MergeRule
 
@@ -33,34 +33,34 @@ class Newer:
 
 @dataclass(frozen=True)
 class MergedBatch:
-    kept: pa.RecordBatch
+    unchanged: pa.RecordBatch
     """Stored rows that stay as they are."""
     merged: pa.Table
     """Rows that take the place of the others."""
-    met: np.ndarray
+    first_matches: np.ndarray
     """Numbers of the newer records whose keys the batch is the first to hold."""
     older: np.ndarray
     """Numbers of the rows of the batch that the merged ones take the place of, in their order."""
-    gone: np.ndarray
+    deleted_rows: np.ndarray
     """Numbers of the rows of the batch that are deleted."""
 
 
-def merge_with_stored(batch: pa.RecordBatch, newer: Newer, rule: MergeRule, met: np.ndarray) -> MergedBatch:
+def merge_with_stored(batch: pa.RecordBatch, newer: Newer, rule: MergeRule, is_stored: np.ndarray) -> MergedBatch:
     """Merge the records with the stored rows of a batch; `batch` and `newer.rows` have the same columns.
 
     A key that an insert has stored twice in a file meets its newer record once, in the first of its rows; the others stay
     as they are (observed of Apache Hudi 1.2.0, integration/test_operations_with_hudi.py).
 
     Args:
-        met: bool for each key: batches before this one held it.
+        is_stored: bool for each key: batches before this one held it.
     """
     at = positions_in(batch.column(RECORD_KEY), newer.keys)
     rows = np.flatnonzero(at >= 0)
     entries = at[rows]
     if len(rows):
-        first = np.empty(len(met), dtype=np.int64)
+        first = np.empty(len(is_stored), dtype=np.int64)
         first[entries[::-1]] = rows[::-1]  # of repeated indices numpy keeps the last assignment
-        once = ~met[entries] & (first[entries] == rows)
+        once = ~is_stored[entries] & (first[entries] == rows)
         rows, entries = rows[once], entries[once]
     if not len(rows):
         return MergedBatch(batch, newer.rows.slice(0, 0), entries, rows, rows)
@@ -73,7 +73,7 @@ def merge_with_stored(batch: pa.RecordBatch, newer: Newer, rule: MergeRule, met:
     dead = newer.is_delete[entries]
     if rule.merger is None and rule.fill is None and newer.present is None:
         replaced, live = wins, wins & ~dead
-        merged = taken(newer.rows, entries[live])
+        merged = rows_at(newer.rows, entries[live])
     else:
         replaced, live = wins | ~dead, ~dead
         older = pa.Table.from_batches([batch.take(pa.array(rows[live]))])
@@ -85,8 +85,8 @@ def merge_with_stored(batch: pa.RecordBatch, newer: Newer, rule: MergeRule, met:
 
 
 def merged_rows(older: pa.Table, newer: Newer, entries: np.ndarray, wins: np.ndarray, rule: MergeRule) -> pa.Table:
-    """The chosen records with fields of the stored rows, where the rule lets these count."""
-    rows = taken(newer.rows, entries)
+    """The chosen records, with fields of the stored rows where the rule takes those."""
+    rows = rows_at(newer.rows, entries)
     usable = dict(usable_values(rows, rule))
     for name, there in (newer.present or {}).items():
         usable[name] = there[entries] & usable.get(name, np.ones(len(entries), dtype=bool))

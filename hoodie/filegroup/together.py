@@ -46,19 +46,19 @@ _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 def parcels(tasks: Sequence[WriteTask]) -> list[list[WriteTask]]:
     """The tasks in their order, in parcels of small ones of one kind; all others are alone."""
-    found: list[list[WriteTask]] = []
+    result: list[list[WriteTask]] = []
     rows = 0
     for task in tasks:
         count = sum(m.count for m in task.updates) + (task.inserts.rows if task.inserts is not None else 0)
         is_small = isinstance(task, (AppendTask, CreateTask)) and task.size_bytes <= _SMALL_BYTES
-        joins = is_small and rows and type(found[-1][-1]) is type(task) and len(found[-1]) < _MOST_TASKS
+        joins = is_small and rows and type(result[-1][-1]) is type(task) and len(result[-1]) < _MOST_TASKS
         if joins and rows + count <= _MOST_ROWS:
-            found[-1].append(task)
+            result[-1].append(task)
             rows += count
         else:
-            found.append([task])
+            result.append([task])
             rows = count if is_small else 0
-    return found
+    return result
 
 
 def run_tasks(
@@ -67,28 +67,28 @@ def run_tasks(
     """What the tasks give, in their order. Where each waits for a far storage, or is sent to another process, they stay apart."""
     if not engine.shares_memory or storage.can.at_once > 1:
         return engine.run(partial(run_write, storage, context), tasks, label=label, at_once=at_once)
-    found = engine.run(partial(run_writes, storage, context), parcels(tasks), label=label)
-    return [result for each in found for result in each]
+    results = engine.run(partial(run_writes, storage, context), parcels(tasks), label=label)
+    return [result for each in results for result in each]
 
 
 def run_writes(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]) -> list[WriteResult | None]:
     """`run_write` of each."""
-    found = None
+    results = None
     if (
         len(tasks) > 1
         and context.rule.merger is None
-        and context.given is None
+        and context.set_columns is None
         and not (context.sort_by_key or context.only_stored)
     ):
         try:
-            found = _written(storage, context, tasks)
+            results = _written(storage, context, tasks)
         finally:
             release_maps()
-    return [run_write(storage, context, task) for task in tasks] if found is None else found
+    return [run_write(storage, context, task) for task in tasks] if results is None else results
 
 
 def _written(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]) -> list[WriteResult | None] | None:
-    """None where rows of one file may have to do with each other, so that each file has to be looked at."""
+    """The results of the tasks; None where rows of one file may share a key, so that each file is written by itself."""
     tables = [[table for each in task_rows(storage, context, task) for table in each] for task in tasks]
     task_of = np.repeat(np.arange(len(tasks)), [sum(table.num_rows for table in each) for each in tables])
     if not len(task_of):
@@ -97,7 +97,7 @@ def _written(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]
     if may_be_equal(rows, context, [task.partition_path for task in tasks]):
         return None
     if context.combine:
-        deletes_of(rows, context, batch=True)  # it refuses what cannot be ordered
+        deletes_of(rows, context, batch=True)  # raises where deletes cannot be ordered
         if len(np.unique(key_hash(rows.column(RECORD_KEY)) ^ (task_of.astype(np.uint64) * _FACTOR))) < rows.num_rows:
             return None
     flags = bools(rows.column(DELETED)) if DELETED in rows.column_names else np.zeros(len(rows), dtype=bool)
@@ -106,7 +106,7 @@ def _written(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]
     live, deleted = by_place(live, context, of_live), by_place(deleted, context, task_of[flags])
     counts = np.bincount(of_live, minlength=len(tasks))
     starts = np.concatenate([[0], np.cumsum(counts)])
-    gone = np.concatenate([[0], np.cumsum(np.bincount(task_of[flags], minlength=len(tasks)))])
+    delete_starts = np.concatenate([[0], np.cumsum(np.bincount(task_of[flags], minlength=len(tasks)))])
     places = pa.array(of_live)
     numbers = np.arange(len(of_live)) - starts[of_live]
     prefixes = pa.array([f"{context.instant}_{task.number}" for task in tasks], pa.string()).take(places)
@@ -138,7 +138,7 @@ def _written(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]
     copies: Sequence[pa.Table | None] = [None] * len(tasks)
     if context.row_copies is not RowCopies.NONE and not deleted.num_rows:
         copies = _cut(copied_rows(new, live, deleted, context.rule), starts)
-    deletes = _cut(deleted, gone)
+    deletes = _cut(deleted, delete_starts)
     return [
         write_append(
             storage,

@@ -43,14 +43,14 @@ ENTRY = "HoodieArchivedMetaEntry"
 
 def archive_number(name: str) -> int | None:
     """The number of a version 6 archive file; None for any other file."""
-    found = _ARCHIVE_FILE.fullmatch(name)
-    return int(found[1]) if found and len(found[1]) <= _MAX_NUMBER_DIGITS else None
+    match = _ARCHIVE_FILE.fullmatch(name)
+    return int(match[1]) if match and len(match[1]) <= _MAX_NUMBER_DIGITS else None
 
 
 def manifest_number(name: str) -> int | None:
     """The number of an LSM manifest; None for any other file."""
-    found = _MANIFEST.fullmatch(name)
-    return int(found[1]) if found and len(found[1]) <= _MAX_NUMBER_DIGITS else None
+    match = _MANIFEST.fullmatch(name)
+    return int(match[1]) if match and len(match[1]) <= _MAX_NUMBER_DIGITS else None
 
 
 def decode_archive_file(data: bytes, *, path: str) -> tuple[Instant, ...]:
@@ -59,11 +59,11 @@ def decode_archive_file(data: bytes, *, path: str) -> tuple[Instant, ...]:
     Raises:
         CorruptFileError: a block is damaged, or an entry names no instant.
     """
-    found = []
+    result = []
     for entry in decoded_entries(data, (_TIME, _ACTION, _STATE), path=path):
         if entry[_STATE] == State.COMPLETED.name:
-            found.append(_instant(entry[_TIME], entry[_ACTION], None, path=path))
-    return tuple(found)
+            result.append(_instant(entry[_TIME], entry[_ACTION], None, path=path))
+    return tuple(result)
 
 
 def decode_archived_commits(
@@ -74,14 +74,14 @@ def decode_archived_commits(
     Raises:
         CorruptFileError: a block is damaged, or metadata have another form.
     """
-    found = {}
+    result = {}
     for entry in decoded_entries(data, (_COMMIT, _TIME, _STATE, _REPLACE), path=path):
         record = entry[_COMMIT] or entry[_REPLACE]
         if entry[_STATE] == State.COMPLETED.name and entry[_TIME] in times and record is not None:
-            found[InstantTime(entry[_TIME])] = check_commit(
+            result[InstantTime(entry[_TIME])] = check_commit(
                 commit_of(record, path=path, completed=True), path=path, time=entry[_TIME]
             )
-    return found
+    return result
 
 
 def archive_without(data: bytes, times: frozenset[str], *, path: str) -> bytes:
@@ -92,12 +92,14 @@ def archive_without(data: bytes, times: frozenset[str], *, path: str) -> bytes:
     """
     blocks = []
     for block, records in _blocks(data, path=path):
-        kept = [record for record, entry in _decoded(block, records, (_TIME,), path=path) if entry[_TIME] not in times]
-        if len(kept) == len(records):
+        remaining = [
+            record for record, entry in _decoded(block, records, (_TIME,), path=path) if entry[_TIME] not in times
+        ]
+        if len(remaining) == len(records):
             blocks.append(data[block.offset : block.offset + block.size_bytes])
-        elif kept:
-            framed = [part for record in kept for part in (i32(len(record)), record)]
-            content = b"".join([bytes(block.content[:4]), i32(len(kept)), *framed])
+        elif remaining:
+            framed = [part for record in remaining for part in (i32(len(record)), record)]
+            content = b"".join([bytes(block.content[:4]), i32(len(remaining)), *framed])
             blocks.append(encode_block(block.kind, block.header, content))
     return b"".join(blocks)
 
@@ -158,21 +160,21 @@ def decode_manifest(data: bytes, *, path: str) -> tuple[str, ...]:
         raise CorruptFileError(
             restored(f"{path}: no readable manifest of an archived timeline: it has no list of files")
         )
-    found = []
+    result = []
     for each in entries:
         name = each.get("fileName") if isinstance(each, dict) else None
         if not isinstance(name, str) or not _LSM_FILE.fullmatch(name):
             raise CorruptFileError(restored(f"{path}: {str(name)[:200]!r} is not a file of an archived timeline"))
-        found.append(name)
-    return tuple(found)
+        result.append(name)
+    return tuple(result)
 
 
 def lsm_range(name: str) -> tuple[str, str]:
     """The least and the greatest instant time in a Parquet file of the LSM timeline, both inclusive."""
-    found = _LSM_FILE.fullmatch(name)
-    if found is None:
+    match = _LSM_FILE.fullmatch(name)
+    if match is None:
         raise CorruptFileError(f"{name!r} is not a file of an archived timeline")
-    return found[1], found[2]
+    return match[1], match[2]
 
 
 def decode_lsm_file(data: bytes, *, path: str) -> tuple[Instant, ...]:
@@ -189,21 +191,21 @@ def decode_lsm_file(data: bytes, *, path: str) -> tuple[Instant, ...]:
 
 
 def decode_lsm_commits(
-    data: bytes, wanted: Mapping[InstantTime, Action], *, path: str
+    data: bytes, actions: Mapping[InstantTime, Action], *, path: str
 ) -> dict[InstantTime, CommitMetadata]:
-    """Instant time -> metadata of the commits among `wanted` (time -> action) that a Parquet file of the LSM timeline holds.
+    """Instant time -> metadata of the commits among `actions` (time -> action) that a Parquet file of the LSM timeline holds.
 
     Raises:
         CorruptFileError: the file or the metadata in it do not decode.
     """
     table = lsm_columns(data, ("instantTime", "action", "metadata"), path=path)
-    found = {}
+    result = {}
     for number, row in enumerate(table.select(["instantTime", "action"]).to_pylist()):
         time = InstantTime(row["instantTime"])
-        content = table.column("metadata")[number].as_py() if wanted.get(time) == row["action"] else None
+        content = table.column("metadata")[number].as_py() if actions.get(time) == row["action"] else None
         if content:
-            found[time] = decode_commit_file(content, wanted[time], path=f"{path} (instant {time})", time=time)
-    return found
+            result[time] = decode_commit_file(content, actions[time], path=f"{path} (instant {time})", time=time)
+    return result
 
 
 def lsm_columns(data: bytes, columns: Sequence[str], *, path: str) -> pa.Table:

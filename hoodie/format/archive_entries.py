@@ -133,7 +133,7 @@ def fitted(value: Any, schema: Any) -> Any:
     """The value without what the schema does not know: fields of records, and values that are null."""
     if isinstance(schema, list):
         schema = next(each for each in schema if each != "null")
-    schema = _named().get(schema, schema) if isinstance(schema, str) else schema
+    schema = _records_by_name().get(schema, schema) if isinstance(schema, str) else schema
     kind = schema["type"] if isinstance(schema, dict) else schema
     if kind == "record" and isinstance(value, dict):
         fields = {each["name"]: each["type"] for each in schema["fields"]}
@@ -146,14 +146,14 @@ def fitted(value: Any, schema: Any) -> Any:
 
 
 @cache
-def _named() -> Mapping[str, Any]:
+def _records_by_name() -> Mapping[str, Any]:
     """The records that are defined within the entry, by name: a schema names them where they come again."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
 
     def look(schema: Any) -> None:
         if isinstance(schema, dict):
             if schema.get("type") == "record":
-                found[schema["name"]] = schema
+                result[schema["name"]] = schema
             for each in schema.values():
                 look(each)
         elif isinstance(schema, list):
@@ -161,4 +161,4 @@ def _named() -> Mapping[str, Any]:
                 look(each)
 
     look(known_schema(ENTRY))
-    return found
+    return result

@@ -85,8 +85,8 @@ def _rows(action: Action, files: Sequence[StateFile], folder: str) -> Iterable[M
 
 def _plan(files: Sequence[StateFile]) -> bytes | None:
     """Of an overwrite its inflight file, where that says something; else what was requested."""
-    found = {file.instant.state: file for file in files if file.instant.action in _HAVE_PLANS}
-    requested, inflight = found.get(State.REQUESTED), found.get(State.INFLIGHT)
+    by_state = {file.instant.state: file for file in files if file.instant.action in _HAVE_PLANS}
+    requested, inflight = by_state.get(State.REQUESTED), by_state.get(State.INFLIGHT)
     if inflight is not None and inflight.content and inflight.instant.action is Action.REPLACECOMMIT:
         return inflight.content
     return requested.content if requested is not None and requested.content else None

@@ -81,18 +81,20 @@ def decode_records(
         CorruptFileError: a slice is no record of this type, to its last byte.
         UnsupportedTableError: no column can have one of the types.
     """
-    wanted = [columns is None or name in columns for name, _ in record.fields]
-    if wanted and not any(wanted):
-        wanted[0] = True  # a table without columns would not know its number of rows
-    schema = pa.schema([field for field, keep in zip(record.arrow_fields, wanted) if keep])
+    is_decoded = [columns is None or name in columns for name, _ in record.fields]
+    if is_decoded and not any(is_decoded):
+        is_decoded[0] = True  # a table without columns would not know its number of rows
+    schema = pa.schema([field for field, keep in zip(record.arrow_fields, is_decoded) if keep])
     if len(starts) * record.nodes > max(_CELLS, 8 * len(content)):
         raise CorruptFileError(
             f"{len(starts)} Avro records in {len(content)} bytes claim to hold {len(starts) * record.nodes} values"
         )
     decode = _decode_by_fastavro if record.repeats else _decode_columns
     most = _FALLBACK_ROWS if record.repeats else _ROWS
-    found = _in_chunks(content, starts, ends, most, lambda part, begin, end: decode(part, begin, end, record, wanted))
-    return pa.Table.from_batches([pa.RecordBatch.from_arrays(columns, schema=schema) for columns in found], schema)
+    parts = _in_chunks(
+        content, starts, ends, most, lambda part, begin, end: decode(part, begin, end, record, is_decoded)
+    )
+    return pa.Table.from_batches([pa.RecordBatch.from_arrays(columns, schema=schema) for columns in parts], schema)
 
 
 def decode_field(content: memoryview | bytes, starts: Ints, ends: Ints, record: AvroType, name: str) -> pa.ChunkedArray:
@@ -102,15 +104,15 @@ def decode_field(content: memoryview | bytes, starts: Ints, ends: Ints, record: 
         CorruptFileError, UnsupportedTableError: as `decode_records`, of what is looked at.
     """
     at = [each for each, _ in record.fields].index(name)
-    head, wanted = replace(record, fields=record.fields[: at + 1]), [False] * at + [True]
+    head, is_decoded = replace(record, fields=record.fields[: at + 1]), [False] * at + [True]
     if head.repeats:
         return decode_records(content, starts, ends, record, (name,)).column(0)
 
     def decode(part: memoryview | bytes, starts: Ints, ends: Ints) -> list[Column]:
-        return _decode_record(head, _Rows(padded(part), ends), starts, wanted)[0]
+        return _decode_record(head, _Rows(padded(part), ends), starts, is_decoded)[0]
 
-    found = [columns[0] for columns in _in_chunks(content, starts, ends, _ROWS, decode)]
-    return pa.chunked_array(found, record.arrow_fields[at].type)
+    parts = [columns[0] for columns in _in_chunks(content, starts, ends, _ROWS, decode)]
+    return pa.chunked_array(parts, record.arrow_fields[at].type)
 
 
 def _in_chunks(
@@ -150,9 +152,9 @@ def _chunks(starts: Ints, ends: Ints, rows: int) -> Iterator[tuple[int, int]]:
 
 
 def _decode_columns(
-    part: memoryview | bytes, starts: Ints, ends: Ints, record: AvroType, wanted: Sequence[bool]
+    part: memoryview | bytes, starts: Ints, ends: Ints, record: AvroType, is_decoded: Sequence[bool]
 ) -> list[Column]:
-    columns, positions = _decode_record(record, _Rows(padded(part), ends), starts, wanted)
+    columns, positions = _decode_record(record, _Rows(padded(part), ends), starts, is_decoded)
     if (positions != ends).any():
         row = int(np.flatnonzero(positions != ends)[0])
         raise CorruptFileError(
@@ -162,11 +164,11 @@ def _decode_columns(
 
 
 def _decode_record(
-    node: AvroType, rows: _Rows, positions: Ints, wanted: Sequence[bool] | None = None
+    node: AvroType, rows: _Rows, positions: Ints, is_decoded: Sequence[bool] | None = None
 ) -> tuple[list[Column], Ints]:
     columns = []
     for at, (_, inner) in enumerate(node.fields):
-        if wanted is not None and not wanted[at]:
+        if is_decoded is not None and not is_decoded[at]:
             positions = _step_over(inner, rows, positions)
             continue
         column, positions = _decode(inner, rows, positions)
@@ -317,7 +319,7 @@ def _short_decimals(node: AvroType, buffer: Bytes, starts: Ints, ends: Ints) -> 
 
 
 def _decode_by_fastavro(
-    part: memoryview | bytes, starts: Ints, ends: Ints, record: AvroType, wanted: Sequence[bool]
+    part: memoryview | bytes, starts: Ints, ends: Ints, record: AvroType, is_decoded: Sequence[bool]
 ) -> list[Column]:
     schema = fastavro.parse_schema(_wire_schema(record, "r"))
     stream = io.BytesIO(part)
@@ -337,13 +339,13 @@ def _decode_by_fastavro(
     except OverflowError as exc:
         raise CorruptFileError("an Avro record holds a number of more than 64 bits") from exc
     again = join([piece for (_, inner), column in zip(record.fields, columns) for piece in pieces_of(inner, column)])
-    given = slices(padded(part), starts, ends)
-    if not again.equals(given.cast(pa.large_binary())):
+    originals = slices(padded(part), starts, ends)
+    if not again.equals(originals.cast(pa.large_binary())):
         raise CorruptFileError(
             "an Avro record with arrays or maps is damaged, or not in the form that Hudi's writers give (a wrong union "
             "branch, an overlong number, one array in several blocks)"
         )
-    return [column for column, keep in zip(columns, wanted) if keep]
+    return [column for column, keep in zip(columns, is_decoded) if keep]
 
 
 def _wire_schema(node: AvroType, name: str) -> Any:
@@ -365,11 +367,11 @@ class _Budget:
     """How many values the records of one read may still stand for: nulls of wide structs take one byte each."""
 
     def __init__(self, cells: int) -> None:
-        self.left = cells
+        self.remaining = cells
 
     def spend(self, cells: int) -> None:
-        self.left -= cells
-        if self.left < 0:
+        self.remaining -= cells
+        if self.remaining < 0:
             raise CorruptFileError("Avro records claim to hold far more values than they have bytes")
 
 

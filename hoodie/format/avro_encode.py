@@ -39,11 +39,11 @@ _ROWS = 16_384
 # Pairs of tests: an Arrow type of the schema, and the types that may be cast to it.
 _SAME_SCALARS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], bool]], ...] = (
     (pa.types.is_int32, pa.types.is_integer),
-    (pa.types.is_int64, lambda given: pa.types.is_integer(given) and given != pa.uint64()),
+    (pa.types.is_int64, lambda other: pa.types.is_integer(other) and other != pa.uint64()),
     (pa.types.is_float32, pa.types.is_float16),
     (pa.types.is_float64, pa.types.is_floating),
-    (pa.types.is_string, lambda given: pa.types.is_large_string(given) or pa.types.is_string_view(given)),
-    (pa.types.is_binary, lambda given: pa.types.is_large_binary(given) or pa.types.is_binary_view(given)),
+    (pa.types.is_string, lambda other: pa.types.is_large_string(other) or pa.types.is_string_view(other)),
+    (pa.types.is_binary, lambda other: pa.types.is_large_binary(other) or pa.types.is_binary_view(other)),
     (pa.types.is_decimal, pa.types.is_decimal),
     (pa.types.is_date, pa.types.is_date),
     (pa.types.is_time, pa.types.is_time),
@@ -69,14 +69,14 @@ def encode_records(table: pa.Table, avro: Mapping[str, Any]) -> pa.LargeBinaryAr
 
 def encode_batches(table: pa.Table, record: AvroType, *, framed: bool = False) -> Iterator[Column]:
     """`encode_records` a few thousand rows at a time; framed: each with its length in front, i32 big-endian."""
-    wanted = pa.schema(record.arrow_fields)
-    missing, extra = set(wanted.names) - set(table.column_names), set(table.column_names) - set(wanted.names)
-    if missing or extra or len(table.column_names) != len(wanted):
+    schema = pa.schema(record.arrow_fields)
+    missing, extra = set(schema.names) - set(table.column_names), set(table.column_names) - set(schema.names)
+    if missing or extra or len(table.column_names) != len(schema):
         raise SchemaError(
             f"the columns do not match the table's schema: missing {sorted(missing)}, unknown {sorted(extra)}; "
             "select or add columns so that they are the same"
         )
-    for batch in table.select(wanted.names).to_batches(max_chunksize=_ROWS):
+    for batch in table.select(schema.names).to_batches(max_chunksize=_ROWS):
         pieces: list[Column] = []
         for (_, inner), column in zip(record.fields, batch.columns):
             pieces += pieces_of(inner, _as_stored(inner, column))
@@ -102,29 +102,29 @@ def _as_stored(node: AvroType, column: Column) -> Column:
         raise SchemaError(f"column {node.path!r} is {column.type} and does not fit the table's {kind}: {exc}") from exc
 
 
-def _means_the_same(given: Any, wanted: Any) -> bool:
+def _means_the_same(kind: Any, target: Any) -> bool:
     """Whether a (checked) cast keeps the meaning: only the width, the unit or the layout differs."""
-    if pa.types.is_dictionary(given):
-        return _means_the_same(given.value_type, wanted)
-    if pa.types.is_struct(wanted):
+    if pa.types.is_dictionary(kind):
+        return _means_the_same(kind.value_type, target)
+    if pa.types.is_struct(target):
         # Arrow casts children by position, so structs in another order would swap their fields.
         return (
-            pa.types.is_struct(given)
-            and [item.name for item in given] == [item.name for item in wanted]
-            and all(_means_the_same(a.type, b.type) for a, b in zip(given, wanted))
+            pa.types.is_struct(kind)
+            and [item.name for item in kind] == [item.name for item in target]
+            and all(_means_the_same(a.type, b.type) for a, b in zip(kind, target))
         )
-    if pa.types.is_map(wanted):
+    if pa.types.is_map(target):
         return (
-            pa.types.is_map(given)
-            and _means_the_same(given.key_type, wanted.key_type)
-            and _means_the_same(given.item_type, wanted.item_type)
+            pa.types.is_map(kind)
+            and _means_the_same(kind.key_type, target.key_type)
+            and _means_the_same(kind.item_type, target.item_type)
         )
-    if pa.types.is_list(wanted):
-        lists = pa.types.is_list(given) or pa.types.is_large_list(given) or pa.types.is_fixed_size_list(given)
-        return bool(lists) and _means_the_same(given.value_type, wanted.value_type)
-    if pa.types.is_timestamp(wanted):
-        return pa.types.is_timestamp(given) and bool(given.tz) == bool(wanted.tz)
-    return given == wanted or any(is_kind(wanted) and same(given) for is_kind, same in _SAME_SCALARS)
+    if pa.types.is_list(target):
+        lists = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+        return bool(lists) and _means_the_same(kind.value_type, target.value_type)
+    if pa.types.is_timestamp(target):
+        return pa.types.is_timestamp(kind) and bool(kind.tz) == bool(target.tz)
+    return kind == target or any(is_kind(target) and same(kind) for is_kind, same in _SAME_SCALARS)
 
 
 def pieces_of(node: AvroType, column: Column) -> list[Column]:

@@ -215,7 +215,7 @@ class _Resolver:
 
     def __init__(self) -> None:
         # None: being defined, so a reference to it would be recursive.
-        self.named: dict[str, AvroType | None] = {}
+        self.types_by_name: dict[str, AvroType | None] = {}
 
     def resolve(self, avro: object, *, path: str, namespace: str, depth: int) -> AvroType:
         if isinstance(avro, str):
@@ -249,9 +249,9 @@ class _Resolver:
         own = avro.get("namespace")
         space = own if isinstance(own, str) else namespace
         full = name if "." in name or not space else f"{space}.{name}"
-        if full in self.named:
+        if full in self.types_by_name:
             raise CorruptFileError(f"bad Avro schema: {full!r} is defined twice")
-        self.named[full] = None
+        self.types_by_name[full] = None
         if kind == "fixed":
             size = avro.get("size")
             if not isinstance(size, int) or isinstance(size, bool) or not 0 < size < 1 << 31:
@@ -264,7 +264,7 @@ class _Resolver:
             node = AvroType("enum", path, symbols=tuple(symbols))
         else:
             node = _annotated(avro, self._record(avro, full, path=path, depth=depth))
-        self.named[full] = node
+        self.types_by_name[full] = node
         return node
 
     def _record(self, avro: Mapping[str, Any], full: str, *, path: str, depth: int) -> AvroType:
@@ -285,11 +285,11 @@ class _Resolver:
 
     def _reference(self, name: str, *, path: str, namespace: str, depth: int) -> AvroType:
         full = name if "." in name or not namespace else f"{namespace}.{name}"
-        if full not in self.named and name in self.named:
+        if full not in self.types_by_name and name in self.types_by_name:
             full = name
-        if full not in self.named:
+        if full not in self.types_by_name:
             raise CorruptFileError(f"bad Avro schema: unknown type {name[:80]!r} at {_where(path)}")
-        node = self.named[full]
+        node = self.types_by_name[full]
         if node is None:
             raise UnsupportedTableError(f"the Avro type {full!r} contains itself; recursive schemas are not read")
         self._deeper(depth + node.depth - 1, path)

@@ -56,8 +56,8 @@ def values_of(column: Column, dtype: str, width: int = 1) -> npt.NDArray[Any]:
 
 def lengths_of(data: Column) -> Ints:
     """Bytes of each string of a `large_binary` array, 0 where it is null."""
-    found = np.diff(offsets_in(data))
-    return np.where(valid_in(data), found, 0) if data.null_count else found
+    lengths = np.diff(offsets_in(data))
+    return np.where(valid_in(data), lengths, 0) if data.null_count else lengths
 
 
 def valid_in(column: Column) -> Mask:
@@ -92,8 +92,8 @@ def ragged(matrix: Bytes, lengths: Ints) -> Column:
     width = matrix.shape[1]
     if len(lengths) and lengths.min() == width:
         return pieces_from_offsets(offsets_of(lengths), np.ascontiguousarray(matrix).reshape(-1))
-    kept = matrix[np.arange(width) < lengths[:, None]]
-    return pieces_from_offsets(offsets_of(lengths), kept)
+    flat = matrix[np.arange(width) < lengths[:, None]]
+    return pieces_from_offsets(offsets_of(lengths), flat)
 
 
 def tagged(matrix: Bytes, lengths: Ints, tags: tuple[int, int] | None, valid: Mask | None) -> Column:
@@ -115,12 +115,12 @@ def tagged(matrix: Bytes, lengths: Ints, tags: tuple[int, int] | None, valid: Ma
 
 def varint(value: int) -> bytes:
     """One number that is not negative, seven bits a byte, the lowest first: as Avro, Thrift and protobuf have them below zigzag."""
-    found = bytearray()
+    result = bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        result.append(value & 0x7F | 0x80)
         value >>= 7
-    found.append(value)
-    return bytes(found)
+    result.append(value)
+    return bytes(result)
 
 
 def varints(values: npt.NDArray[np.integer]) -> tuple[Bytes, Ints]:
@@ -215,10 +215,10 @@ def slices(buffer: Bytes, starts: Ints, ends: Ints, valid: Mask | None = None) -
     offsets = np.empty(2 * rows, dtype=np.int32)
     offsets[0::2] = starts
     offsets[1::2] = ends
-    taken = from_bytes(pa.binary(), 2 * rows - 1, offsets, buffer).take(pa.array(np.arange(0, 2 * rows, 2)))
+    result = from_bytes(pa.binary(), 2 * rows - 1, offsets, buffer).take(pa.array(np.arange(0, 2 * rows, 2)))
     if valid is None:
-        return taken
-    _, lengths, data = taken.buffers()
+        return result
+    _, lengths, data = result.buffers()
     return from_bytes(pa.binary(), rows, lengths, data, valid=valid)
 
 
@@ -232,9 +232,9 @@ def decimals_from(matrix: Bytes, kind: pa.DataType, valid: Mask | None = None) -
     little = np.empty((rows, 16), dtype=np.uint8)
     little[:, :width] = matrix[:, ::-1]
     little[:, width:] = np.where(matrix[:, :1] >= 0x80, np.uint8(0xFF), np.uint8(0))
-    found = from_bytes(kind, rows, little, valid=valid)
-    found.validate(full=True)
-    return found
+    result = from_bytes(kind, rows, little, valid=valid)
+    result.validate(full=True)
+    return result
 
 
 def spread(dense: Column, valid: Mask | None) -> Column:

@@ -73,17 +73,17 @@ def footer_entries(
     bloom: BloomFilter | None, bounds: tuple[str, str] | None, avro_schema_json: str | None
 ) -> dict[str, str]:
     """The key-values for the footer of a base file with this filter, if any, and these least and greatest keys."""
-    found = {}
+    result = {}
     if bloom is not None:
-        found[BLOOM] = base64.b64encode(bloom.to_bytes()).decode("ascii")
+        result[BLOOM] = base64.b64encode(bloom.to_bytes()).decode("ascii")
         if bloom.type_code != SIMPLE:
-            found[BLOOM_TYPE] = bloom.type_code
+            result[BLOOM_TYPE] = bloom.type_code
     if bounds is not None:
-        found[MIN_KEY], found[MAX_KEY] = bounds
+        result[MIN_KEY], result[MAX_KEY] = bounds
     if avro_schema_json is not None:
-        found[AVRO_SCHEMA] = avro_schema_json
-        found["writer.model.name"] = "avro"
-    return found
+        result[AVRO_SCHEMA] = avro_schema_json
+        result["writer.model.name"] = "avro"
+    return result
 
 
 def entries_for(record_count: int, fpp: float) -> int:
@@ -137,16 +137,16 @@ def read_footer(metadata: pq.FileMetaData, *, path: str) -> BaseFileFooter:
     Raises:
         CorruptFileError: a value is no text.
     """
-    found = metadata.metadata or {}
+    entries = metadata.metadata or {}
 
     def text(key: str) -> str | None:
-        value = found.get(key.encode())
+        value = entries.get(key.encode())
         try:
             return None if value is None else value.decode()
         except UnicodeDecodeError as exc:
             raise CorruptFileError(f"{path}: footer key {key!r} holds {value!r}, which is not UTF-8 text") from exc
 
-    bloom = found.get(BLOOM.encode(), found.get(BLOOM_OLD.encode()))
+    bloom = entries.get(BLOOM.encode(), entries.get(BLOOM_OLD.encode()))
     min_key, max_key = text(MIN_KEY), text(MAX_KEY)
     return BaseFileFooter(
         path=path,

@@ -156,10 +156,10 @@ class HudiBloomFilter:
             KeyFieldError: a key is null.
         """
         keys = _as_text(keys)
-        found = np.ones(len(keys), np.bool_)
+        result = np.ones(len(keys), np.bool_)
         for block in _blocks(keys, at_most=max(1, (1 << 20) // len(self.rows))):
-            found[block.rows] = self._probe(block)
-        return found
+            result[block.rows] = self._probe(block)
+        return result
 
     def might_contain_one(self, chains: _Words) -> bool:
         """Whether it might contain one of the keys of which these are the `hash_chains`."""
@@ -185,9 +185,9 @@ class HudiBloomFilter:
                 block.keep(any_row)
                 if count == 0:
                     break
-        found = np.zeros(total, np.bool_)
-        found[slice(None) if candidates is None else candidates] = np.logical_or.reduce(alive, axis=0)
-        return found
+        result = np.zeros(total, np.bool_)
+        result[slice(None) if candidates is None else candidates] = np.logical_or.reduce(alive, axis=0)
+        return result
 
     @property
     def rate(self) -> float:
@@ -223,10 +223,10 @@ class BloomBuilder:
         """An empty filter for so many keys; its type must be one that `builds_by_row`. Up to `flag_bits` each bit has a byte."""
         bits, hashes = bloom_size(num_entries, fpp)
         row = np.zeros((1, (bits + 7) // 8), np.uint8)
-        made = cls(HudiBloomFilter(type_code, bits, hashes, row, num_entries, 0))
+        builder = cls(HudiBloomFilter(type_code, bits, hashes, row, num_entries, 0))
         if bits <= flag_bits:  # as `_set_bits` says; a filter that is carried on gets few
-            made._flags = np.zeros(row.size * 8, np.bool_)
-        return made
+            builder._flags = np.zeros(row.size * 8, np.bool_)
+        return builder
 
     def add(self, keys: pa.Array[Any]) -> None:
         """Raises KeyFieldError where a key is null or empty."""
@@ -255,13 +255,13 @@ def hash_chains(keys: pa.Array[Any], hashes: int) -> _Words | None:
     For the keys of many small files, and for a few keys that many files are asked for: the calls into numpy cost more than the work.
     """
     text = _as_text(keys)
-    found = np.empty((hashes, len(text)), np.uint32)
+    chains = np.empty((hashes, len(text)), np.uint32)
     hashed = 0
     for block in _blocks(text, at_most=_BLOCK_KEYS):
         hashed += len(block)
-        for row in found:
+        for row in chains:
             row[block.rows] = block.next_absolute()
-    return found if hashed == len(text) else None
+    return chains if hashed == len(text) else None
 
 
 def bloom_of_chains(type_code: str, chains: _Words, *, num_entries: int, fpp: float) -> HudiBloomFilter:
@@ -278,13 +278,13 @@ def builds_by_row(type_code: str) -> bool:
     return type_code in (SIMPLE, DYNAMIC_V0)
 
 
-def continued_bloom(found: BloomFilter | None, *, type_code: str, fpp: float, keys: int) -> BloomBuilder | None:
+def continued_bloom(bloom: BloomFilter | None, *, type_code: str, fpp: float, keys: int) -> BloomBuilder | None:
     """A builder that goes on with a filter; None where that is not one of this type and rate, for about so many `keys`."""
-    if not isinstance(found, HudiBloomFilter) or found.type_code != type_code or len(found.rows) != 1 or keys < 1:
+    if not isinstance(bloom, HudiBloomFilter) or bloom.type_code != type_code or len(bloom.rows) != 1 or keys < 1:
         return None
     bits, hashes = bloom_size(min(keys, most_entries(fpp)), fpp)
-    fits = bits // 2 <= found.bits <= max(4 * bits, 1 << 14) and abs(found.hashes - hashes) <= 1
-    return BloomBuilder(found) if fits else None
+    fits = bits // 2 <= bloom.bits <= max(4 * bits, 1 << 14) and abs(bloom.hashes - hashes) <= 1
+    return BloomBuilder(bloom) if fits else None
 
 
 def _build_simple(

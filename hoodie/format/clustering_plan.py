@@ -67,11 +67,11 @@ def encode_clustering_plan(plan: ClusteringPlan, *, uri: str) -> bytes:
 
 def decode_clustering_plan(data: bytes, *, path: str) -> ClusteringPlan:
     """Raises CorruptFileError where the bytes are no plan of a clustering, or name files that do not belong together."""
-    found = decode_plan(REPLACE_PLAN, data, path=path)["clusteringPlan"]
-    if found is None:
+    record = decode_plan(REPLACE_PLAN, data, path=path)["clusteringPlan"]
+    if record is None:
         raise CorruptFileError(f"{path}: there is no clustering plan in it; it belongs to another kind of write")
     groups = []
-    for group in found["inputGroups"] or ():
+    for group in record["inputGroups"] or ():
         slices = []
         for each in group["slices"] or ():
             one = ClusteredSlice(
@@ -86,11 +86,11 @@ def decode_clustering_plan(data: bytes, *, path: str) -> ClusteringPlan:
         if slices:
             outputs = max(1, group["numOutputFileGroups"] or 1)
             groups.append(ClusteringGroup(tuple(slices), outputs, group["metrics"] or {}, group["extraMetadata"] or {}))
-    named = [(each.partition_path, each.file_id) for group in groups for each in group.slices]
-    if len(set(named)) < len(named):
+    groups_of_slices = [(each.partition_path, each.file_id) for group in groups for each in group.slices]
+    if len(set(groups_of_slices)) < len(groups_of_slices):
         raise CorruptFileError(f"{path}: a file group is named twice, so its rows would be there twice; drop the plan")
-    strategy = found["strategy"] or {}
-    keeps = found["preserveHoodieMetadata"]
+    strategy = record["strategy"] or {}
+    keeps = record["preserveHoodieMetadata"]
     return ClusteringPlan(tuple(groups), strategy.get("strategyParams") or {}, keeps is not False)
 
 

@@ -46,8 +46,8 @@ _FIXED = re.compile(r"fixed\[(\d+)\]")
 def first_columns(schema: pa.Schema, *, meta_columns: bool, docs: Mapping[str, str]) -> ColumnSet:
     """The columns of a table without a history; `docs`: what is said of columns, by their names."""
     meta = [pa.field(name, pa.string()) for name in META_COLUMNS] if meta_columns else []
-    found = numbered([*meta, *schema], count())
-    columns = tuple(replace(column, doc=docs.get(column.name)) for column in found)
+    columns_with_ids = numbered([*meta, *schema], count())
+    columns = tuple(replace(column, doc=docs.get(column.name)) for column in columns_with_ids)
     return ColumnSet(0, columns, max(all_ids(columns), default=-1))
 
 
@@ -169,12 +169,12 @@ def type_of(column: Column) -> pa.DataType:
         return pa.decimal128(int(decimal[1]), int(decimal[2]))
     if fixed is not None:
         return pa.binary(int(fixed[1]))
-    found = _KINDS.get(kind.replace("-", "_"))
-    if found is None:
+    result = _KINDS.get(kind.replace("-", "_"))
+    if result is None:
         raise UnsupportedTableError(
             f"column {column.name!r} has type {column.kind!r}, which this release does not know"
         )
-    return found
+    return result
 
 
 def _parts(kind: pa.DataType) -> list[pa.Field]:

@@ -76,17 +76,17 @@ def ranges_of_rows(rows: pa.Table, *, commit_time: str | None = None) -> dict[st
     Texts took two thirds of the time, 5 % of an upsert; of rows in no order they rarely leave anything out.
     `commit_time`: that of all rows, where they share one.
     """
-    found = {}
+    result = {}
     for field in stated_columns(rows.schema):
         if field.name not in META_COLUMNS and _is_text(field.type):
             continue
         if field.name == COMMIT_TIME and commit_time is not None and rows.num_rows:
-            found[COMMIT_TIME] = ValueRange(commit_time, commit_time, 0)
+            result[COMMIT_TIME] = ValueRange(commit_time, commit_time, 0)
         else:
             column: Any = rows.column(field.name)
             values = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-            found[field.name] = _cut(_range_of_values(values))
-    return found
+            result[field.name] = _cut(_range_of_values(values))
+    return result
 
 
 def _range_of_values(values: Any) -> ValueRange:
@@ -98,10 +98,10 @@ def _range_of_values(values: Any) -> ValueRange:
     if types.is_temporal(kind):
         values = values.view(pa.int32() if types.is_date32(kind) else pa.int64())
     if count <= _FEW:
-        listed = [value for value in values.to_pylist() if value is not None]
+        present = [value for value in values.to_pylist() if value is not None]
         if types.is_floating(kind):
-            listed = [value for value in listed if not math.isnan(value)]
-        return _checked(min(listed), max(listed), nulls) if listed else ValueRange(nulls=nulls)
+            present = [value for value in present if not math.isnan(value)]
+        return _checked(min(present), max(present), nulls) if present else ValueRange(nulls=nulls)
     if not nulls and types.is_primitive(values.type) and not types.is_boolean(values.type):
         numbers = values.to_numpy()
         low, high = numbers.min(), numbers.max()
@@ -119,21 +119,21 @@ def ranges_of_footer(
 
     `cut`: texts as they are written into commits. `group`: of this row group alone.
     """
-    wanted = {field.name for field in fields}
+    names = {field.name for field in fields}
     schema, places = metadata.schema, {}
     for number in range(metadata.num_columns):
         column = schema.column(number)
         path = column.path
-        if path in wanted and column.max_repetition_level == 0 and column.max_definition_level <= 1:
+        if path in names and column.max_repetition_level == 0 and column.max_definition_level <= 1:
             places[path] = number
     numbers = range(metadata.num_row_groups) if group is None else [group]
-    groups = [found for found in map(metadata.row_group, numbers) if found.num_rows]
-    found = {}
+    groups = [ranges for ranges in map(metadata.row_group, numbers) if ranges.num_rows]
+    ranges = {}
     for field in fields:
         place = places.get(field.name)
         value_range = UNKNOWN if place is None or not has_bounds(field.type) else _of_groups(groups, place, field.type)
-        found[field.name] = _cut(value_range) if cut else value_range
-    return found
+        ranges[field.name] = _cut(value_range) if cut else value_range
+    return ranges
 
 
 def _of_groups(groups: Sequence[pq.RowGroupMetaData], place: int, kind: pa.DataType) -> ValueRange:
@@ -196,14 +196,14 @@ def _rounded_up(text: str) -> str | None:
     """A short text that is not less than this one; None where there is none."""
     if len(text) <= MAX_CHARACTERS:
         return text
-    kept = text[:MAX_CHARACTERS]
-    while kept:
-        following = ord(kept[-1]) + 1
+    prefix = text[:MAX_CHARACTERS]
+    while prefix:
+        following = ord(prefix[-1]) + 1
         if following in _SURROGATES:
             following = _SURROGATES.stop
         if following <= _LAST_CODE_POINT:
-            return kept[:-1] + chr(following)
-        kept = kept[:-1]
+            return prefix[:-1] + chr(following)
+        prefix = prefix[:-1]
     return None
 
 
@@ -261,9 +261,9 @@ def decode_column_stats(text: str) -> Mapping[str, Entries]:
 
 def json_of_column_stats(text: str) -> str | None:
     """The JSON in the text, not yet looked into; None where the text is damaged."""
-    stated, _, body = text.partition(" ")
+    checksum, _, body = text.partition(" ")
     try:
-        return body if int(stated, 16) == zlib.crc32(body.encode()) else None
+        return body if int(checksum, 16) == zlib.crc32(body.encode()) else None
     except ValueError:
         return None
 
@@ -282,10 +282,10 @@ def range_of(entry: object, kind: pa.DataType) -> ValueRange:
 def _from_json(value: object, kind: pa.DataType) -> Any:
     if pa.types.is_decimal(kind):
         try:
-            found = Decimal(value) if isinstance(value, str) else None
+            number = Decimal(value) if isinstance(value, str) else None
         except InvalidOperation:
             return None
-        return found if found is not None and found.is_finite() else None
+        return number if number is not None and number.is_finite() else None
     return value if _fits(value, kind) else None
 
 

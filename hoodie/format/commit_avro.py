@@ -24,11 +24,11 @@ def encode_commit_file(metadata: CommitMetadata, *, replaces: bool) -> bytes:
 
     `replaces`: of a completed replacecommit; all others, and pending ones, do not say what they replace.
     """
-    found = commit_fields(metadata) | {"version": None}
-    replaced = found.pop("partitionToReplaceFileIds", {})
+    fields = commit_fields(metadata) | {"version": None}
+    replaced = fields.pop("partitionToReplaceFileIds", {})
     if replaces:
-        return hoodie.format.plan_avro.encode_plan(REPLACE_COMMIT, found | {"partitionToReplaceFileIds": replaced})
-    return hoodie.format.plan_avro.encode_plan(COMMIT, found)
+        return hoodie.format.plan_avro.encode_plan(REPLACE_COMMIT, fields | {"partitionToReplaceFileIds": replaced})
+    return hoodie.format.plan_avro.encode_plan(COMMIT, fields)
 
 
 def decode_commit_file(
@@ -42,10 +42,10 @@ def decode_commit_file(
         UnsupportedTableError: see `check_commit`.
     """
     if not data.startswith(CONTAINER_MAGIC):
-        found = decode_commit(data, path=path, completed=True, texts=texts)
+        commit = decode_commit(data, path=path, completed=True, texts=texts)
     else:
         name = REPLACE_COMMIT if action is Action.REPLACECOMMIT else COMMIT
         # What it says of files is checked below.
         record = hoodie.format.plan_avro.decode_plan(name, data, path=path, exact=False)
-        found = commit_of(record, path=path, completed=True)
-    return check_commit(found, path=path, time=time)
+        commit = commit_of(record, path=path, completed=True)
+    return check_commit(commit, path=path, time=time)

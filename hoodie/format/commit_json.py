@@ -55,7 +55,7 @@ def commit_fields(metadata: CommitMetadata) -> dict[str, Any]:
     extra = {key: value for key, value in metadata.extra.items() if key != _SCHEMA}
     if metadata.schema_json is not None:
         extra[_SCHEMA] = metadata.schema_json
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "partitionToWriteStats": {
             partition: [stat_fields(stat) for stat in stats] for partition, stats in metadata.write_stats.items()
         },
@@ -64,8 +64,8 @@ def commit_fields(metadata: CommitMetadata) -> dict[str, Any]:
         "operationType": metadata.operation.value,
     }
     if metadata.replaced_file_ids or metadata.operation in _REPLACING:
-        found["partitionToReplaceFileIds"] = {key: list(ids) for key, ids in metadata.replaced_file_ids.items()}
-    return found
+        result["partitionToReplaceFileIds"] = {key: list(ids) for key, ids in metadata.replaced_file_ids.items()}
+    return result
 
 
 def decode_commit(
@@ -152,10 +152,10 @@ def _write_stats(values: dict[str, object], path: str) -> Mapping[str, tuple[Wri
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    result = dict(pairs)
+    if len(result) < len(pairs):
         raise ValueError(f"a key stands twice in one object of {len(pairs)} keys")
-    return found
+    return result
 
 
 _OPERATIONS = frozenset(operation.value for operation in WriteOperation)
@@ -163,7 +163,7 @@ _OPERATIONS = frozenset(operation.value for operation in WriteOperation)
 
 def stat_fields(stat: WriteStat) -> dict[str, Any]:
     """One of `partitionToWriteStats`."""
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "fileId": stat.file_id,
         "path": stat.path or None,
         "prevCommit": _NEW_GROUP if stat.prev_commit is None else stat.prev_commit,
@@ -172,15 +172,15 @@ def stat_fields(stat: WriteStat) -> dict[str, Any]:
         "prevBaseFile": stat.prev_base_file,
     }
     for key, name in _COUNTS.items():
-        found[key] = getattr(stat, name)
+        result[key] = getattr(stat, name)
     if stat.change_logs:
-        found["cdcStats"] = dict(stat.change_logs)
+        result["cdcStats"] = dict(stat.change_logs)
     if stat.log_version is not None:
         # These make it a delta write stat for Hudi. Log files are written once, so each write begins at their start.
-        found |= {"logVersion": stat.log_version, "logOffset": 0, "logFiles": list(stat.log_files)}
+        result |= {"logVersion": stat.log_version, "logOffset": 0, "logFiles": list(stat.log_files)}
         if stat.base_file is not None:
-            found["baseFile"] = stat.base_file
-    return found
+            result["baseFile"] = stat.base_file
+    return result
 
 
 def _stat_from_json(stat: _Fields, partition: str) -> WriteStat:

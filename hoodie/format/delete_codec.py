@@ -124,25 +124,25 @@ def _ordering_pieces(values: Column) -> list[Column]:
     valid = valid_in(values)
     if pa.types.is_null(kind) or not valid.any():
         return [_always_wins(valid, rows)]
-    lost = None if valid.all() else _always_wins(valid, rows)
+    null_piece = None if valid.all() else _always_wins(valid, rows)
     if pa.types.is_struct(kind):
-        found = _array_pieces(values)
+        result = _array_pieces(values)
     elif pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        found = _text_pieces(values, branch=_STRING)
+        result = _text_pieces(values, branch=_STRING)
     elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
-        found = _text_pieces(values, branch=_BYTES)
+        result = _text_pieces(values, branch=_BYTES)
     elif pa.types.is_decimal(kind):
         matrix = big_endian(_cast(values, _WRAPPED_DECIMAL))
         lengths = minimal_lengths(matrix)
-        found = [tagged(*varints(lengths), (0, 2 * _DECIMAL), None), tails(matrix, lengths)]
+        result = [tagged(*varints(lengths), (0, 2 * _DECIMAL), None), tails(matrix, lengths)]
     else:
         branch, matrix, lengths = _number(values)
-        found = [tagged(matrix, lengths, (0, 2 * branch), None)]
-    if lost is None:
-        return found
+        result = [tagged(matrix, lengths, (0, 2 * branch), None)]
+    if null_piece is None:
+        return result
     # Where the value is null its own piece must be empty, whatever stood under the null.
     every: Column = pa.array(np.arange(rows), mask=~valid)
-    return [lost, *(piece.take(every) for piece in found)]
+    return [null_piece, *(piece.take(every) for piece in result)]
 
 
 def _array_pieces(values: Any) -> list[Column]:
@@ -225,16 +225,16 @@ def decode_deletes(content: memoryview | bytes, ordering_type: pa.DataType | Non
     if version < _VERSION:
         body = hoodie.format.kryo_deletes.avro_deletes(body)
     try:
-        found, items = _walk(body)
+        spans, items = _walk(body)
     except IndexError as exc:
         raise CorruptFileError(f"a delete list of {len(body)} bytes is cut within a record") from exc
     buffer = padded(body)
     try:
         return pa.table(
             {
-                "record_key": _strings(buffer, found[:, 0], found[:, 1]),
-                "partition_path": _strings(buffer, found[:, 2], found[:, 3]),
-                "ordering": _ordering(buffer, found[:, 4], found[:, 5], found[:, 6], ordering_type, items),
+                "record_key": _strings(buffer, spans[:, 0], spans[:, 1]),
+                "partition_path": _strings(buffer, spans[:, 2], spans[:, 3]),
+                "ordering": _ordering(buffer, spans[:, 4], spans[:, 5], spans[:, 6], ordering_type, items),
             }
         )
     except pa.ArrowInvalid as exc:
@@ -280,7 +280,7 @@ def _walk(body: bytes) -> tuple[Ints, Ints]:
     A row loop: the records are not framed, so only the end of one says where the next begins. Keys and paths below 64
     bytes, nearly all, are stepped over in place: this halves the time of the whole decoding.
     """
-    found = array("q")
+    spans = array("q")
     items = array("q")
     count, at = _long(body, 0)
     while count:
@@ -318,20 +318,20 @@ def _walk(body: bytes) -> tuple[Ints, Ints]:
             else:
                 start, end = _value(body, at, branch)
                 at = end
-            found.extend((key, key_end, path, path_end, branch, start, end))
+            spans.extend((key, key_end, path, path_end, branch, start, end))
         count, at = _long(body, at)
     if at != len(body):
         raise CorruptFileError(f"a delete list ends at byte {at} of {len(body)}")
-    return np.frombuffer(found, dtype=np.int64).reshape(-1, 7), np.frombuffer(items, dtype=np.int64).reshape(-1, 3)
+    return np.frombuffer(spans, dtype=np.int64).reshape(-1, 7), np.frombuffer(items, dtype=np.int64).reshape(-1, 3)
 
 
 def _walk_array(body: bytes, at: int, items: array[int]) -> int:
     """Appends branch, start and end of each item; gives the offset after the ArrayWrapper."""
-    listed = body[at]
+    count_code = body[at]
     at += 1
-    if listed == 0:
+    if count_code == 0:
         return at
-    if listed != 2:
+    if count_code != 2:
         raise CorruptFileError(f"a delete list has a wrong union branch at byte {at - 1}")
     count, at = _long(body, at)
     while count:
@@ -421,15 +421,15 @@ def _ordering(buffer: Bytes, branches: Ints, starts: Ints, ends: Ints, kind: pa.
         lengths = ends[at] - starts[at]
         if ((lengths < 1) | (lengths > 16)).any():
             raise CorruptFileError("a delete list has a decimal of 0 or of more than 16 bytes")
-        found = decimals_from(sign_extended(buffer, starts[at], ends[at]), pa.decimal128(38, 15)).cast(kind)
+        column = decimals_from(sign_extended(buffer, starts[at], ends[at]), pa.decimal128(38, 15)).cast(kind)
     elif pa.types.is_floating(kind):
         raw = np.ascontiguousarray(windows(buffer, starts[at], kind.bit_width // 8))
-        found = from_bytes(kind, len(at), raw)
+        column = from_bytes(kind, len(at), raw)
     elif pa.types.is_boolean(kind):
         flags = buffer[starts[at]]
         if (flags > 1).any():
             raise CorruptFileError("a delete list has a boolean that is neither 0 nor 1")
-        found = pa.array(flags.astype(np.bool_))
+        column = pa.array(flags.astype(np.bool_))
     else:
         values, after = read_varints(buffer, starts[at])
         if (after != ends[at]).any():
@@ -440,8 +440,8 @@ def _ordering(buffer: Bytes, branches: Ints, starts: Ints, ends: Ints, kind: pa.
         there[at[wins]] = False
         # int64 -> int32 is checked, the step to date or timestamp only renames.
         stored = pa.array(values[~wins]).cast(pa.int32() if kind.bit_width <= 32 else pa.int64())
-        found = stored.cast(kind)
-    return spread(found, there)
+        column = stored.cast(kind)
+    return spread(column, there)
 
 
 def _branches_of(kind: pa.DataType) -> tuple[int, ...]:

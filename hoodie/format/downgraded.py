@@ -37,8 +37,8 @@ def downgraded_file(instant: Instant, content: bytes, *, path: str) -> bytes:
     if not is_commit or not content.startswith(CONTAINER_MAGIC):
         return content
     replaces = instant.is_completed and instant.action is Action.REPLACECOMMIT
-    found = decode_plan(REPLACE_COMMIT if replaces else COMMIT, content, path=path)
-    metadata = commit_of(found, path=path, completed=instant.is_completed)
+    record = decode_plan(REPLACE_COMMIT if replaces else COMMIT, content, path=path)
+    metadata = commit_of(record, path=path, completed=instant.is_completed)
     if instant.completion is not None:
         metadata = replace(metadata, extra={**metadata.extra, COMPLETED_AT: instant.completion})
     return encode_commit(metadata)

@@ -24,23 +24,23 @@ def first_ring(partition_path: str, count: int) -> HashRing:
     """The ring of a new partition: ranges of equal size. Every writer makes the same one, file ids included."""
     step = (GREATEST + count - 1) // count
     ends = [min(step * number, GREATEST) for number in range(1, count + 1)]
-    nodes = _named(partition_path, ends, b"")
+    nodes = _nodes(partition_path, ends, b"")
     return HashRing(partition_path, FIRST_RING, count, 0, nodes)
 
 
 def renewed_ring(ring: HashRing, instant: InstantTime) -> HashRing:
     """The ring with other file groups, for an overwrite: the old ones are replaced, and a replaced one shows no rows any more."""
     number = ring.number + 1
-    nodes = _named(ring.partition_path, [node.value for node in ring.nodes], f"/{number}".encode())
+    nodes = _nodes(ring.partition_path, [node.value for node in ring.nodes], f"/{number}".encode())
     return HashRing(ring.partition_path, instant, ring.count, number, nodes)
 
 
-def _named(partition_path: str, ends: Iterable[int], more: bytes) -> tuple[RingNode, ...]:
+def _nodes(partition_path: str, ends: Iterable[int], more: bytes) -> tuple[RingNode, ...]:
     """Nodes whose file ids are made of what they are: Java's `UUID.nameUUIDFromBytes` of the range and the partition path."""
     nodes, start = [], 0
     for end in ends:
-        named = start.to_bytes(8, "big") + end.to_bytes(8, "big") + partition_path.encode() + more
-        digest = hashlib.md5(named, usedforsecurity=False).digest()
+        seed = start.to_bytes(8, "big") + end.to_bytes(8, "big") + partition_path.encode() + more
+        digest = hashlib.md5(seed, usedforsecurity=False).digest()
         nodes.append(RingNode(end, str(uuid.UUID(bytes=digest, version=3))))
         start = end
     return sorted_nodes(nodes)
@@ -63,13 +63,17 @@ def format_ring(ring: HashRing) -> bytes:
 def parse_ring(data: bytes, *, path: str, partition_path: str) -> HashRing:
     """Raises CorruptFileError where the bytes are no ring of this partition; one without nodes could place no key."""
     try:
-        found = json.loads(data)
-        nodes = sorted_nodes(_node(each) for each in found["nodes"])
+        fields = json.loads(data)
+        nodes = sorted_nodes(_node(each) for each in fields["nodes"])
         ring = HashRing(
-            found["partitionPath"], InstantTime(found["instant"]), int(found["numBuckets"]), int(found["seqNo"]), nodes
+            fields["partitionPath"],
+            InstantTime(fields["instant"]),
+            int(fields["numBuckets"]),
+            int(fields["seqNo"]),
+            nodes,
         )
-        if found["version"] != 0 or not nodes or ring.partition_path != partition_path or ring.count < 1:
-            raise ValueError(f"version {found['version']!r}, partition {str(ring.partition_path)[:80]!r}")
+        if fields["version"] != 0 or not nodes or ring.partition_path != partition_path or ring.count < 1:
+            raise ValueError(f"version {fields['version']!r}, partition {str(ring.partition_path)[:80]!r}")
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
         raise CorruptFileError(
             f"{path}: this is no hash ring of the buckets of partition {partition_path!r} ({exc}); without it nobody knows where keys "
@@ -78,8 +82,8 @@ def parse_ring(data: bytes, *, path: str, partition_path: str) -> HashRing:
     return ring
 
 
-def _node(found: dict[str, object]) -> RingNode:
-    value, prefix = found["value"], found["fileIdPrefix"]
+def _node(fields: dict[str, object]) -> RingNode:
+    value, prefix = fields["value"], fields["fileIdPrefix"]
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= GREATEST:
         raise ValueError(f"value {value!r} of a node")
     if not isinstance(prefix, str) or not prefix or any(mark in prefix for mark in "/_\0") or prefix.startswith("."):
@@ -107,10 +111,10 @@ def parse_change(extra: Mapping[str, str], *, path: str) -> RingChange | None:
     if _CHILDREN not in extra:
         return None
     try:
-        found = json.loads(extra[_CHILDREN])
-        tags = {each["tag"] for each in found}
-        nodes = tuple(_node(each) for each in found if each["tag"] == "REPLACE")
-        removed = tuple(int(each["value"]) for each in found if each["tag"] == "DELETE")
+        children = json.loads(extra[_CHILDREN])
+        tags = {each["tag"] for each in children}
+        nodes = tuple(_node(each) for each in children if each["tag"] == "REPLACE")
+        removed = tuple(int(each["value"]) for each in children if each["tag"] == "DELETE")
         if not nodes or tags - {"REPLACE", "DELETE"}:
             raise ValueError(f"nodes tagged {', '.join(sorted(map(str, tags)))}")
         return RingChange(extra[_PARTITION], int(extra[_NUMBER]), nodes, removed)

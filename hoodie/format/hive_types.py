@@ -54,13 +54,13 @@ def hive_columns(schema_json: str, *, timestamps: bool, meta_columns: bool) -> t
     """
     docs = {each["name"]: each.get("doc") or "" for each in parse_schema(schema_json)["fields"]}
     record = record_type(schema_json)
-    stated = [
+    columns = [
         HiveColumn(name, _hive(each, timestamps=timestamps).lower(), _spark(each), _is_nullable(each), str(docs[name]))
         for name, each in record.fields
         if name not in META_COLUMNS
     ]
     meta = [HiveColumn(name, "string", '"string"', nullable=True, comment="") for name in META_COLUMNS]
-    return (*(meta if meta_columns else ()), *stated)
+    return (*(meta if meta_columns else ()), *columns)
 
 
 def spark_schema_json(columns: Iterable[HiveColumn]) -> str:
@@ -108,8 +108,8 @@ def _spark(avro: AvroType) -> str:
 
 
 def _spark_field(name: str, spark_type: str, *, nullable: bool) -> str:
-    named = json.dumps(name, ensure_ascii=False)
-    return f'{{"name":{named},"type":{spark_type},"nullable":{_flag(nullable)},"metadata":{{}}}}'
+    name_json = json.dumps(name, ensure_ascii=False)
+    return f'{{"name":{name_json},"type":{spark_type},"nullable":{_flag(nullable)},"metadata":{{}}}}'
 
 
 def _plain(avro: AvroType, names: dict[str, str]) -> str:

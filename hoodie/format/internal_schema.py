@@ -37,8 +37,8 @@ def parse_schema_history(text: str, *, path: str) -> Sequence[ColumnSet]:
     Raises:
         CorruptFileError: the text is no history.
     """
-    found = _json(text, path)
-    schemas = found.get("schemas") if isinstance(found, dict) else None
+    document = _json(text, path)
+    schemas = document.get("schemas") if isinstance(document, dict) else None
     if not isinstance(schemas, list):
         raise CorruptFileError(f"{path} has no list of schemas")
     return [_schema(each, path) for each in schemas]
@@ -54,8 +54,8 @@ def encode_schema_history(versions: Iterable[ColumnSet]) -> str:
     return _text({"schemas": [_record_of(each) for each in sorted(versions, reverse=True)]})
 
 
-def _text(found: Any) -> str:
-    return json.dumps(found, separators=(",", ":"), ensure_ascii=False)
+def _text(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def _record_of(each: ColumnSet) -> dict[str, Any]:
@@ -81,8 +81,8 @@ def _type_of(column: Column) -> Any:
 
 
 def _field_of(column: Column) -> dict[str, Any]:
-    found = {"id": column.id, "name": column.name, "optional": column.optional, "type": _type_of(column)}
-    return found if column.doc is None else {**found, "doc": column.doc}
+    fields = {"id": column.id, "name": column.name, "optional": column.optional, "type": _type_of(column)}
+    return fields if column.doc is None else {**fields, "doc": column.doc}
 
 
 def _json(text: str, path: str) -> Any:
@@ -92,14 +92,14 @@ def _json(text: str, path: str) -> Any:
         raise CorruptFileError(f"{path}: the schema of columns with ids is not JSON: {exc}") from exc
 
 
-def _schema(found: Any, path: str) -> ColumnSet:
+def _schema(fields: Any, path: str) -> ColumnSet:
     try:
-        version = int(found["version_id"])
-        columns = _fields(found["fields"], 0)
+        version = int(fields["version_id"])
+        columns = _fields(fields["fields"], 0)
         ids = [number for number in all_ids(columns) if number >= 0]  # parts of Variants have none of their own
         if version < 0 or len(ids) != len(set(ids)):
             raise ValueError("ids stand twice, or the version is not an instant")
-        max_id = max([int(found.get("max_column_id", -1)), *ids])
+        max_id = max([int(fields.get("max_column_id", -1)), *ids])
     except (KeyError, TypeError, ValueError, AttributeError) as exc:
         raise CorruptFileError(f"{path}: a schema of columns with ids is damaged: {exc!r}") from exc
     return ColumnSet(version, columns, max_id)

@@ -67,10 +67,10 @@ class _Reader:
         count = self._number() - 1
         if count > len(self._data):
             raise CorruptFileError(f"a delete list of {len(self._data)} bytes claims {count} records")
-        found = [self._record() for _ in range(count)]
+        result = [self._record() for _ in range(count)]
         if self._at != len(self._data):
             raise CorruptFileError(f"a delete list ends at byte {self._at} of {len(self._data)}")
-        return found
+        return result
 
     def _record(self) -> bytes:
         name = self._class()
@@ -89,7 +89,7 @@ class _Reader:
         return _text(key) + _text(path)
 
     def _ordering(self) -> bytes:
-        """As the union of a wrapper for each Java class."""
+        """The ordering value as the union of wrappers, one for each Java class."""
         name = self._class()
         match name:
             case None:
@@ -103,15 +103,15 @@ class _Reader:
             case "double":
                 return b"\x0a" + struct.pack("<d", self._unpacked(">d"))
             case "boolean":
-                return b"\x02" + self._taken(1)
+                return b"\x02" + self._take(1)
             case "String":
                 return b"\x0e" + _text(self._string())[1:]
             case "Utf8":
                 self._begin()
-                return b"\x0e" + _text(self._taken(self._number() - 1).decode())[1:]
+                return b"\x0e" + _text(self._take(self._number() - 1).decode())[1:]
             case "java.math.BigDecimal":
                 self._begin()
-                unscaled = int.from_bytes(self._taken(self._number() - 1), "big", signed=True)
+                unscaled = int.from_bytes(self._take(self._number() - 1), "big", signed=True)
                 return b"\x12" + _decimal(unscaled, self._signed())
         raise UnsupportedTableError(
             f"a delete block has an ordering value of the Java class {name}; compact the table with Apache Hudi before 1.0"
@@ -122,12 +122,12 @@ class _Reader:
         if number == _NULL:
             return None
         if number != _NAMED:
-            known = number - 2
-            return _KNOWN[known] if known < len(_KNOWN) else f"number {known}"
-        named = self._number()
-        if named == len(self._names):
+            index = number - 2
+            return _KNOWN[index] if index < len(_KNOWN) else f"number {index}"
+        place = self._number()
+        if place == len(self._names):
             self._names.append(self._characters() or "")
-        return self._names[named]
+        return self._names[place]
 
     def _begin(self) -> None:
         """An object that has to be there, and not to have been before."""
@@ -140,10 +140,10 @@ class _Reader:
         if mark == _NULL:
             return None
         if mark != _FIRST:
-            found = self._objects[mark - 2]
-            if not isinstance(found, str):
+            result = self._objects[mark - 2]
+            if not isinstance(result, str):
                 raise CorruptFileError(f"a delete list has no text at byte {self._at}")
-            return found
+            return result
         text = self._characters()
         self._objects.append(text)
         return text
@@ -156,11 +156,11 @@ class _Reader:
                 self._at += 1
             self._at += 1
             return self._data[start : self._at - 1].decode("ascii") + chr(self._data[self._at - 1] & 0x7F)
-        byte = self._taken(1)[0]
+        byte = self._take(1)[0]
         units, shift = byte & 0x3F, 6
         more = byte & 0x40
         while more:
-            byte = self._taken(1)[0]
+            byte = self._take(1)[0]
             units |= (byte & 0x7F) << shift
             more, shift = byte & 0x80, shift + 7
         if units == 0:
@@ -173,14 +173,14 @@ class _Reader:
         return text.encode("utf-16", "surrogatepass").decode("utf-16")
 
     def _number(self) -> int:
-        found = shift = 0
+        result = shift = 0
         while True:
             byte = self._data[self._at]
             self._at += 1
-            found |= (byte & 0x7F) << shift
+            result |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
-                return found
+                return result
             if shift > 63:
                 raise CorruptFileError(f"a delete list has a number of more than 64 bits at byte {self._at}")
 
@@ -195,14 +195,14 @@ class _Reader:
         return self._data[start : self._at]
 
     def _unpacked(self, form: str) -> Any:
-        return struct.unpack(form, self._taken(struct.calcsize(form)))[0]
+        return struct.unpack(form, self._take(struct.calcsize(form)))[0]
 
-    def _taken(self, size: int) -> bytes:
-        found = self._data[self._at : self._at + size]
-        if size < 0 or len(found) != size:
+    def _take(self, size: int) -> bytes:
+        result = self._data[self._at : self._at + size]
+        if size < 0 or len(result) != size:
             raise IndexError
         self._at += size
-        return found
+        return result
 
 
 def _decimal(unscaled: int, scale: int) -> bytes:

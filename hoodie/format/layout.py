@@ -141,9 +141,9 @@ class Layout(ABC):
 
     @abstractmethod
     def archived_commits(
-        self, data: bytes, wanted: Mapping[InstantTime, Action], *, path: str
+        self, data: bytes, actions: Mapping[InstantTime, Action], *, path: str
     ) -> dict[InstantTime, CommitMetadata]:
-        """Time -> metadata of those of the wanted instants that a file of the archive has; as `archived_instants`."""
+        """Time -> metadata of those of these instants (time -> action) that a file of the archive has; as `archived_instants`."""
 
     @property
     def alike(self) -> str:
@@ -183,9 +183,9 @@ class InstantLayout(Layout):
         return True
 
     def archived_commits(
-        self, data: bytes, wanted: Mapping[InstantTime, Action], *, path: str
+        self, data: bytes, actions: Mapping[InstantTime, Action], *, path: str
     ) -> dict[InstantTime, CommitMetadata]:
-        return hoodie.format.archive.decode_archived_commits(data, frozenset(wanted), path=path)
+        return hoodie.format.archive.decode_archived_commits(data, frozenset(actions), path=path)
 
 
 @dataclass(frozen=True)
@@ -207,8 +207,8 @@ class CompletionLayout(Layout):
         older = [begin for begin in begins if begin <= log_instant]
         newer = [begin for begin in begins if begin > log_instant]
         if newer:  # only then its completion matters: that of an archived instant has to be looked up
-            done = completion_of(log_instant)
-            older += [begin for begin in newer if begin <= done]
+            completion = completion_of(log_instant)
+            older += [begin for begin in newer if begin <= completion]
         return max(older, default=log_instant)
 
     def may_count(self, log_instant: InstantTime, sees: Callable[[str], bool]) -> bool:
@@ -242,9 +242,9 @@ class CompletionLayout(Layout):
         return any(least <= time <= greatest for time in times)
 
     def archived_commits(
-        self, data: bytes, wanted: Mapping[InstantTime, Action], *, path: str
+        self, data: bytes, actions: Mapping[InstantTime, Action], *, path: str
     ) -> dict[InstantTime, CommitMetadata]:
-        return hoodie.format.archive.decode_lsm_commits(data, wanted, path=path)
+        return hoodie.format.archive.decode_lsm_commits(data, actions, path=path)
 
 
 _VERSION_FILE = "_version_"
@@ -300,11 +300,11 @@ def written_layout(version: str) -> Layout | None:
     return layout if layout is not None and layout.is_written else None
 
 
-def _listed(layouts: Collection[Layout]) -> str:
+def _enumeration(layouts: Collection[Layout]) -> str:
     *others, last = (str(int(each.version)) for each in layouts)
     return f"{', '.join(others)} and {last}" if others else last
 
 
-READ_VERSIONS = _listed(LAYOUTS.values())
-VERSIONS = _listed(WRITTEN)
+READ_VERSIONS = _enumeration(LAYOUTS.values())
+VERSIONS = _enumeration(WRITTEN)
 """Of tables that this release reads, and of those that it writes: for a message."""

@@ -155,8 +155,8 @@ def _scan(view: memoryview) -> Iterator[LogBlock | CorruptBlock]:
         try:
             block, after = decode_block(view, offset)
         except CorruptBlockError as error:
-            found = _FIND_MAGIC.search(view, offset + len(MAGIC))
-            after = found.start() if found else len(view)
+            match = _FIND_MAGIC.search(view, offset + len(MAGIC))
+            after = match.start() if match else len(view)
             yield CorruptBlock(offset, after - offset, str(error))
         else:
             yield block

@@ -249,12 +249,12 @@ def parquet_data_pieces(
             apart = sorted(set(field_names(schema_text)).symmetric_difference(stored.names))
             if apart:
                 raise CorruptFileError(f"{what} has other columns than its header says ({', '.join(apart[:4])})")
-        wanted = pa.schema([field for field in stored if columns is None or field.name in columns])
+        part = pa.schema([field for field in stored if columns is None or field.name in columns])
         rows = _BATCH_ROWS
         if piece_bytes is not None:
             rows = max(1, min(rows, int(piece_bytes / row_bytes(file, path=what))))
-        batches = read_batches(file, wanted.names, batch_rows=rows, path=what, threads=piece_bytes is None)
+        batches = read_batches(file, part.names, batch_rows=rows, path=what, threads=piece_bytes is None)
         if piece_bytes is None:
-            yield pa.Table.from_batches(list(batches), wanted).replace_schema_metadata(None)
+            yield pa.Table.from_batches(list(batches), part).replace_schema_metadata(None)
             return
         yield from (pa.Table.from_batches([batch]).replace_schema_metadata(None) for batch in batches)

@@ -45,9 +45,9 @@ class LogNameTexts:
         if not _NAMES.fullmatch(rest):
             return None
         added = tuple(name.decode("ascii") for name in re.findall(rb'"([^"]*)"', rest))
-        found = LogNames(names, added, text_bytes)
-        self._keep((partition_path, file_id), text, found)
-        return found
+        result = LogNames(names, added, text_bytes)
+        self._keep((partition_path, file_id), text, result)
+        return result
 
     def _keep(self, key: tuple[str, str], text: bytes, names: LogNames) -> None:
         if self._bytes > self._most_bytes:
@@ -61,12 +61,12 @@ def cut_lists(data: bytes) -> tuple[bytes, list[bytes]]:
     parts: list[bytes] = []
     lists: list[bytes] = []
     at = 0
-    while (found := _LIST.search(data, at)) is not None:
-        end = data.find(b"]", found.end())
+    while (match := _LIST.search(data, at)) is not None:
+        end = data.find(b"]", match.end())
         if end < 0:
             break
-        parts += data[at : found.end() - 1], b"%d" % len(lists)
-        lists.append(data[found.end() : end].strip())
+        parts += data[at : match.end() - 1], b"%d" % len(lists)
+        lists.append(data[match.end() : end].strip())
         at = end + 1
     return b"".join([*parts, data[at:]]), lists
 

@@ -55,15 +55,15 @@ def _places_of(content: memoryview | bytes, keys: pa.Array) -> list[int] | None:
     """Where the bytes of one of the keys stand; None where that is not searched, or too often."""
     if len(keys) > _FEW:
         return None
-    data, found = bytes(content), []
+    data, places = bytes(content), []
     for key in (str(text).encode() for text in keys.to_pylist()):
         at = data.find(key)
         while at >= 0:
-            found.append(at)
-            if len(found) > _MOST_HITS:
+            places.append(at)
+            if len(places) > _MOST_HITS:
                 return None
             at = data.find(key, at + 1)
-    return found
+    return places
 
 
 def parquet_records_with(
@@ -85,6 +85,6 @@ def parquet_records_with(
 
 def _is_among(stored: pa.ChunkedArray, keys: pa.Array) -> np.ndarray:
     """For each of the texts; one that is missing is damage, and whoever looks at the record says so."""
-    found = pc.or_(pc.is_in(stored.cast(keys.type), value_set=keys), pc.is_null(stored))
-    flags: np.ndarray = found.to_numpy()
+    hits = pc.or_(pc.is_in(stored.cast(keys.type), value_set=keys), pc.is_null(stored))
+    flags: np.ndarray = hits.to_numpy()
     return flags

@@ -121,13 +121,13 @@ def _column_chunks(
     metadata: pq.FileMetaData, columns: Collection[str] | None, groups: Sequence[int] | None
 ) -> list[tuple[int, int]]:
     """Where the chunks of these columns (None: of all) begin and end in the file, row group by row group (None: all)."""
-    wanted = None if columns is None else frozenset(columns)
+    names = None if columns is None else frozenset(columns)
     found = []
     for number in range(metadata.num_row_groups) if groups is None else groups:
         group = metadata.row_group(number)
         for i in range(group.num_columns):
             chunk = group.column(i)
-            if wanted is None or chunk.path_in_schema.partition(".")[0] in wanted or chunk.path_in_schema in wanted:
+            if names is None or chunk.path_in_schema.partition(".")[0] in names or chunk.path_in_schema in names:
                 begin = chunk.data_page_offset
                 if chunk.has_dictionary_page and chunk.dictionary_page_offset:
                     begin = min(begin, chunk.dictionary_page_offset)
@@ -174,7 +174,7 @@ def row_bytes(file: pq.ParquetFile, columns: Collection[str] | None = None, *, p
         CorruptFileError: the footer names columns that the schema has not.
     """
     metadata = file.metadata
-    wanted = frozenset(columns or ())
+    names = frozenset(columns or ())
     found = 0
     with foreign_errors(path):
         for number in range(metadata.num_row_groups):
@@ -183,7 +183,7 @@ def row_bytes(file: pq.ParquetFile, columns: Collection[str] | None = None, *, p
                 found += group.total_byte_size
                 continue
             chunks = (group.column(i) for i in range(group.num_columns))
-            found += sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.partition(".")[0] in wanted)
+            found += sum(c.total_uncompressed_size for c in chunks if c.path_in_schema.partition(".")[0] in names)
     return max(1.0, found / max(1, metadata.num_rows))
 
 

@@ -158,7 +158,7 @@ _Cut = tuple[int, int, bytes]
 def _edited(
     data: bytes, nan: Collection[Chunk], zeros: Collection[Chunk], key_values: Mapping[str, str | bytes]
 ) -> bytes:
-    """One walk over the bytes: a footer of many columns has many thousand values."""
+    """The footer, edited in one pass over its bytes: one of many columns has many thousand values."""
     pairs = [b"\x18" + text(key) + b"\x18" + text(value) + STOP for key, value in key_values.items()]
     entries = list_head_of(len(pairs)) + b"".join(pairs)
     cuts: list[_Cut] = []
@@ -178,11 +178,11 @@ def _edited(
         last = number
     if last < _KEY_VALUES:
         raise KeyError(_KEY_VALUES)  # Arrow names itself behind them
-    parts, done = [], 0
+    parts, position = [], 0
     for begin, end, instead in cuts:
-        parts += [data[done:begin], instead]
-        done = end
-    return b"".join([*parts, data[done:]])
+        parts += [data[position:begin], instead]
+        position = end
+    return b"".join([*parts, data[position:]])
 
 
 def _look_at_group(

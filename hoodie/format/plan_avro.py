@@ -64,7 +64,7 @@ def encode_plan(record_name: str, value: Mapping[str, Any]) -> bytes:
     Raises:
         SchemaError: the value has a field that the type has not, lacks one without a default, or holds a wrong type.
     """
-    text, record = _known(record_name)[0], encode_entry(record_name, value)
+    text, record = _record_schema(record_name)[0], encode_entry(record_name, value)
     # A random marker would give equal plans different bytes, and nothing searches for it in a file of one block.
     sync = hashlib.md5(text + record, usedforsecurity=False).digest()
     entry = _long(1) + _sized(b"avro.schema") + _sized(text) + _long(0)
@@ -78,7 +78,7 @@ def encode_entry(record_name: str, value: Mapping[str, Any]) -> bytes:
         SchemaError: as `encode_plan`.
     """
     try:
-        return write_record(_known(record_name)[1], value, strict=True)
+        return write_record(_record_schema(record_name)[1], value, strict=True)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, struct.error) as exc:
         raise SchemaError(f"a value does not fit {record_name}: {exc}") from exc
 
@@ -118,7 +118,7 @@ def _decode(record_name: str, data: bytes, *, exact: bool) -> dict[str, Any]:
             f"a record of {size} bytes at byte {at} is not followed by the header's marker and the end of the file"
         )
     writer = _writer_schema(record_name, header.get("avro.schema", b""))
-    reader = None if writer == _known_as_written(record_name) else _known(record_name)[1]
+    reader = None if writer == _known_as_written(record_name) else _record_schema(record_name)[1]
     return _resolved(data[at : at + size], writer, reader, exact=exact)
 
 
@@ -135,13 +135,13 @@ def decode_entry(record_name: str, schema_text: bytes, record: bytes, fields: tu
 
 def schema_text(record_name: str) -> str:
     """The schema of a known type, as it stands in files."""
-    return _known(record_name)[0].decode()
+    return _record_schema(record_name)[0].decode()
 
 
 def known_schema(record_name: str) -> Mapping[str, Any]:
     """The schema of a known type, as JSON."""
-    found: Mapping[str, Any] = _all_schemas()[record_name]
-    return found
+    result: Mapping[str, Any] = _all_schemas()[record_name]
+    return result
 
 
 @functools.cache
@@ -170,12 +170,12 @@ def _resolved(record: bytes, writer: Schema, reader: Schema | None, *, exact: bo
 
 @functools.cache
 def _all_schemas() -> dict[str, Any]:
-    found = json.loads(importlib.resources.files("hoodie.format").joinpath("schemas.json").read_text(encoding="utf-8"))
-    return dict(found)
+    result = json.loads(importlib.resources.files("hoodie.format").joinpath("schemas.json").read_text(encoding="utf-8"))
+    return dict(result)
 
 
 @functools.cache
-def _known(record_name: str) -> tuple[bytes, Schema]:
+def _record_schema(record_name: str) -> tuple[bytes, Schema]:
     """The schema of a known record: its JSON as it goes into files, and parsed."""
     schema = _all_schemas()[record_name]
     return json.dumps(schema, separators=(",", ":")).encode(), fastavro.parse_schema(schema)
@@ -184,7 +184,7 @@ def _known(record_name: str) -> tuple[bytes, Schema]:
 @functools.cache
 def _known_as_written(record_name: str) -> Schema:
     """The schema of a known record, as that of a file is taken."""
-    return _writer_schema(record_name, _known(record_name)[0])
+    return _writer_schema(record_name, _record_schema(record_name)[0])
 
 
 # Hudi writes the same text into each plan of a kind.
@@ -363,7 +363,7 @@ def decode_compaction_plan(data: bytes, path: str) -> CompactionPlan:
         if base_instant is None or file_id is None:
             raise CorruptFileError(f"{path}: an operation without base instant or file id: roll the compaction back")
         data_file = operation["dataFilePath"]
-        found = CompactionOperation(
+        parsed_operation = CompactionOperation(
             partition_path=operation["partitionPath"] or "",
             file_id=file_id,
             base_instant=InstantTime(base_instant),
@@ -372,8 +372,8 @@ def decode_compaction_plan(data: bytes, path: str) -> CompactionPlan:
             metrics=operation["metrics"] or {},
             bootstrap_file=operation["bootstrapFilePath"] or None,
         )
-        check_operation(found, path)
-        operations.append(found)
+        check_operation(parsed_operation, path)
+        operations.append(parsed_operation)
     return CompactionPlan(
         tuple(operations),
         record["extraMetadata"] or {},
@@ -386,14 +386,14 @@ def encode_replace_plan(operation: WriteOperation) -> bytes:
 
     It says only that this is no clustering; what is replaced stands in the completed commit.
     """
-    named = operation is WriteOperation.DELETE_PARTITION
+    states_operation = operation is WriteOperation.DELETE_PARTITION
     return encode_plan(
         REPLACE_PLAN,
         {
-            "operationType": operation.value if named else None,
+            "operationType": operation.value if states_operation else None,
             "clusteringPlan": None,
-            "extraMetadata": {} if named else None,
-            "version": 1 if named else None,
+            "extraMetadata": {} if states_operation else None,
+            "version": 1 if states_operation else None,
         },
     )
 
@@ -491,9 +491,9 @@ def rollback_of(record: Mapping[str, Any], *, path: str) -> RollbackMetadata:
     """
     rolled_back = [(entry["commitTime"], _action(entry["action"], path)) for entry in record["instantsRollback"]]
     # Old metadata lists only the times; all that could be rolled back then and left a trace here were commits.
-    named = {instant for instant, _ in rolled_back}
+    times = {instant for instant, _ in rolled_back}
     rolled_back += [
-        (InstantTime(instant), Action.COMMIT) for instant in record["commitsRollback"] if instant not in named
+        (InstantTime(instant), Action.COMMIT) for instant in record["commitsRollback"] if instant not in times
     ]
     partitions = tuple(
         RollbackPartition(

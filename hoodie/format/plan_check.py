@@ -34,21 +34,21 @@ def check_operation(operation: CompactionOperation, path: str) -> None:
         )
 
 
-def check_clustered(found: ClusteredSlice, path: str) -> None:
+def check_clustered(piece: ClusteredSlice, path: str) -> None:
     """Raises CorruptFileError where a slice of a clustering plan names files of another group, elsewhere, or one twice."""
-    base = parse_base_file(found.data_file) if found.data_file else None
-    logs = [parse_log_file(name) for name in found.log_files]
+    base = parse_base_file(piece.data_file) if piece.data_file else None
+    logs = [parse_log_file(name) for name in piece.log_files]
     if (
-        not is_partition_path(found.partition_path)
-        or not found.file_id
-        or any(mark in found.file_id for mark in "/_\0")
-        or (found.data_file and (base is None or base.file_id != found.file_id))
-        or not (found.data_file or found.log_files)
-        or any(log is None or log.file_id != found.file_id for log in logs)
-        or len(set(found.log_files)) < len(found.log_files)
+        not is_partition_path(piece.partition_path)
+        or not piece.file_id
+        or any(mark in piece.file_id for mark in "/_\0")
+        or (piece.data_file and (base is None or base.file_id != piece.file_id))
+        or not (piece.data_file or piece.log_files)
+        or any(log is None or log.file_id != piece.file_id for log in logs)
+        or len(set(piece.log_files)) < len(piece.log_files)
     ):
         raise CorruptFileError(
-            f"{path}: the files of group {found.file_id[:80]!r} in partition {found.partition_path[:200]!r} do not belong to it; the "
+            f"{path}: the files of group {piece.file_id[:80]!r} in partition {piece.partition_path[:200]!r} do not belong to it; the "
             "clustering cannot be trusted: drop the plan"
         )
 

@@ -25,14 +25,14 @@ def parse_properties(text: str, *, path: str = "properties text") -> dict[str, s
     Raises:
         CorruptFileError: a `\u` without four hexadecimal digits; the message names `path`.
     """
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for line in _logical_lines(text):
         end = _end_of_key(line)
         rest = line[end:].lstrip(_BLANKS)
         if rest[:1] in ("=", ":"):
             rest = rest[1:].lstrip(_BLANKS)
-        found[_unescape(line[:end], path)] = _unescape(rest, path)
-    return found
+        result[_unescape(line[:end], path)] = _unescape(rest, path)
+    return result
 
 
 def parse_properties_file(data: bytes, *, path: str) -> dict[str, str]:

@@ -104,9 +104,9 @@ def decode_restore_metadata(data: bytes, *, path: str) -> RestoreMetadata:
         (InstantTime(each["commitTime"]), _action(each["action"], path)) for each in record["restoreInstantInfo"] or ()
     ]
     # Old metadata lists only the times; all that could be restored then were commits.
-    named = {time for time, _ in undone}
-    undone += [(InstantTime(time), Action.COMMIT) for time in record["instantsToRollback"] if time not in named]
-    records = (each for found in record["hoodieRestoreMetadata"].values() for each in found)
+    times = {time for time, _ in undone}
+    undone += [(InstantTime(time), Action.COMMIT) for time in record["instantsToRollback"] if time not in times]
+    records = (each for of_instant in record["hoodieRestoreMetadata"].values() for each in of_instant)
     rollbacks = tuple(rollback_of(each, path=path) for each in records if each is not None)
     return RestoreMetadata(
         InstantTime(record["startRestoreTime"]), record["timeTakenInMillis"], tuple(undone), rollbacks
@@ -114,9 +114,9 @@ def decode_restore_metadata(data: bytes, *, path: str) -> RestoreMetadata:
 
 
 def _instants(instants: tuple[tuple[str, Action], ...]) -> list[dict[str, str]]:
-    # On version 6 the files of a clustering are named as those of any replacecommit, and Apache Hudi looks for them so.
-    named = ((time, Action.REPLACECOMMIT if action is Action.CLUSTERING else action) for time, action in instants)
-    return [{"commitTime": time, "action": action.value} for time, action in named]
+    # On version 6 the timeline files of a clustering are named like those of any replacecommit; Apache Hudi looks for those.
+    pairs = ((time, Action.REPLACECOMMIT if action is Action.CLUSTERING else action) for time, action in instants)
+    return [{"commitTime": time, "action": action.value} for time, action in pairs]
 
 
 def _action(text: str, path: str) -> Action:

@@ -113,24 +113,24 @@ def _emptied(text: str | None, path: str) -> tuple[str, ...]:
     if text is None:
         return ()
     try:
-        found = json.loads(text)
+        result = json.loads(text)
     except ValueError as exc:
         raise CorruptFileError(f"{path}: {EMPTIED} is not a list of partitions") from exc
-    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+    if not isinstance(result, list) or not all(isinstance(each, str) for each in result):
         raise CorruptFileError(f"{path}: {EMPTIED} is not a list of partitions")
-    return tuple(found)
+    return tuple(result)
 
 
 def encode_clean_metadata(
-    plan: CleanPlan, *, instant: str, took_ms: int, kept: Iterable[str] = (), removed: Iterable[str] = ()
+    plan: CleanPlan, *, instant: str, took_ms: int, surviving: Iterable[str] = (), removed: Iterable[str] = ()
 ) -> bytes:
     """Content of `T.clean` after the plan was carried out.
 
     Args:
-        kept: names of files that were not deleted after all, because a savepoint had come to need them.
+        surviving: names of files that were not deleted after all, because a savepoint had come to need them.
         removed: partitions of which not even the folder is left.
     """
-    kept_names, gone = frozenset(kept), frozenset(removed)
+    kept_names, deleted_partitions = frozenset(surviving), frozenset(removed)
     partitions: dict[str, Mapping[str, Any]] = {}
     for partition_path, names in plan.files.items():
         partitions[partition_path] = {
@@ -139,7 +139,7 @@ def encode_clean_metadata(
             "deletePathPatterns": list(names),
             "successDeleteFiles": [name for name in names if name not in kept_names],
             "failedDeleteFiles": [name for name in names if name in kept_names],
-            "isPartitionDeleted": partition_path in gone,
+            "isPartitionDeleted": partition_path in deleted_partitions,
         }
     return encode_plan(
         CLEAN_METADATA,
@@ -196,8 +196,8 @@ def earliest_kept_by_plan(data: bytes, *, path: str) -> InstantTime | None:
     Raises:
         CorruptFileError: the bytes are no plan of a clean.
     """
-    kept = decode_plan(CLEAN_PLAN, data, path=path)["earliestInstantToRetain"]
-    return InstantTime(kept["timestamp"]) if kept and kept["timestamp"] else None
+    earliest = decode_plan(CLEAN_PLAN, data, path=path)["earliestInstantToRetain"]
+    return InstantTime(earliest["timestamp"]) if earliest and earliest["timestamp"] else None
 
 
 def earliest_kept(data: bytes, *, path: str) -> InstantTime | None:

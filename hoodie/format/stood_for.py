@@ -30,24 +30,24 @@ def stood_for(metadata: CommitMetadata, partition_path: str) -> dict[str, tuple[
     if metadata.operation is not WriteOperation.LOG_COMPACT:
         return {}
     others = _others(metadata.extra.get(LOG_COMPACTED))
-    found: dict[str, tuple[str, ...]] = {}
+    result: dict[str, tuple[str, ...]] = {}
     for stat in metadata.write_stats.get(partition_path, ()):
         if stat.log_version is not None:
             other_logs = others.get(stat.path)
             older_logs = {*other_logs, name_of(stat.path)} if other_logs is not None else frozenset(stat.log_files)
-            found[stat.path] = tuple(name for name in stat.log_files if name not in older_logs)
-    return found
+            result[stat.path] = tuple(name for name in stat.log_files if name not in older_logs)
+    return result
 
 
 def _others(text: str | None) -> Mapping[str, Sequence[str]]:
     """Nothing where the entry is damaged: then the files are opened."""
     try:
-        found = json.loads(text) if text else {}
+        names_of = json.loads(text) if text else {}
     except ValueError:
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(names_of, dict):
         return {}
-    return {path: names for path, names in found.items() if _are_texts(names)}
+    return {path: names for path, names in names_of.items() if _are_texts(names)}
 
 
 def _are_texts(names: object) -> bool:

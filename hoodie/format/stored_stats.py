@@ -32,10 +32,10 @@ class StoredStats(Mapping[str, Stats]):
         """The same, where each stat has to pass a check."""
 
         def decode(partition_path: str, value: object) -> Stats:
-            found = self._decode(partition_path, value)
-            for stat in found:
+            result = self._decode(partition_path, value)
+            for stat in result:
                 check(stat)
-            return found
+            return result
 
         return StoredStats(self._values, decode)
 

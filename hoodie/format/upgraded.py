@@ -67,17 +67,17 @@ def upgraded_entries(data: bytes, *, path: str) -> Iterator[StateFile]:
     Raises:
         CorruptFileError: it does not decode.
     """
-    known = [each["name"] for each in known_schema(ENTRY)["fields"]]
-    wanted = tuple(name for name in known if name in (*_RECORDS, _TIME, _ACTION, _STATE, _REACHED))
-    for entry in decoded_entries(data, wanted, path=path):
+    field_names = [each["name"] for each in known_schema(ENTRY)["fields"]]
+    columns = tuple(name for name in field_names if name in (*_RECORDS, _TIME, _ACTION, _STATE, _REACHED))
+    for entry in decoded_entries(data, columns, path=path):
         time, reached = InstantTime(entry[_TIME]), entry[_REACHED] or ""
         instant = Instant(time, Action(entry[_ACTION]), State[entry[_STATE]])
-        found = next(((name, entry[name]) for name in _RECORDS if entry[name] is not None), None)
-        content = b"" if found is None else _container(_RECORDS[found[0]], found[1])
+        record = next(((name, entry[name]) for name in _RECORDS if entry[name] is not None), None)
+        content = b"" if record is None else _container(_RECORDS[record[0]], record[1])
         yield StateFile(instant, content, reached if is_instant_time(reached) else time)
 
 
 def _container(record_name: str, record: dict[str, Any]) -> bytes:
-    found = fitted(record, known_schema(record_name))
+    fields = fitted(record, known_schema(record_name))
     commit = record_name in (COMMIT, REPLACE_COMMIT)
-    return encode_plan(record_name, {**found, "version": None} if commit else found)
+    return encode_plan(record_name, {**fields, "version": None} if commit else fields)

@@ -81,9 +81,9 @@ class Containers:
         self._id_width = id_width[self.above]
         self._ids_at = ids_at[self.above] + places * self._id_width
 
-    def ids(self, named: Ints) -> Ints:
+    def ids(self, elements: Ints) -> Ints:
         """The numbers of the names of these elements, which objects have."""
-        return numbers(self._data, self._ids_at[named], self._id_width[named], self._row_ends[named])
+        return numbers(self._data, self._ids_at[elements], self._id_width[elements], self._row_ends[elements])
 
 
 class Names:
@@ -122,15 +122,15 @@ def ends_of(data: npt.NDArray[np.uint8], at: Ints, row_ends: Ints) -> Ints:
     sizes = np.select([basic == 0, basic == SHORT_TEXT], [_SIZES[what], what])
     if (sizes < 0).any():
         raise damaged("it has a value of an unknown type")
-    found = at + 1 + sizes
+    result = at + 1 + sizes
     for kind in (BINARY, TEXT):
         alike = np.flatnonzero((basic == 0) & (what == kind))
-        found[alike] += numbers(data, at[alike] + 1, np.full(len(alike), 4), row_ends[alike])
+        result[alike] += numbers(data, at[alike] + 1, np.full(len(alike), 4), row_ends[alike])
     nested = np.flatnonzero(basic >= OBJECT)
     objects: Mask = basic[nested] == OBJECT
-    found[nested] = Containers(data, at[nested] + 1, row_ends[nested], objects, what[nested]).ends
-    within(found, row_ends)
-    return found
+    result[nested] = Containers(data, at[nested] + 1, row_ends[nested], objects, what[nested]).ends
+    within(result, row_ends)
+    return result
 
 
 def _sizes() -> Ints:

@@ -62,7 +62,7 @@ class _Decoder:
     def __init__(self, metadata: VariantBytes, values: VariantBytes) -> None:
         self._values = values
         self._names = Names(metadata)
-        self._left = len(values.data)
+        self._remaining = len(values.data)
         """How many more values there may be: each takes a byte."""
 
     def texts(self) -> Array:
@@ -71,42 +71,42 @@ class _Decoder:
 
     def _nodes(self, rows: Ints, at: Ints, ends: Ints, depth: int) -> Array:
         """The text of each value."""
-        self._left -= len(at)
-        if depth > _MAX_DEPTH or self._left < 0:
+        self._remaining -= len(at)
+        if depth > _MAX_DEPTH or self._remaining < 0:
             raise damaged("it is nested too deep" if depth > _MAX_DEPTH else "it claims more values than it has bytes")
         if not len(at):
             return pa.array([], pa.string())
         within(at + 1, ends)
         heads = self._values.data[at]
         basic, what = heads & 3, (heads >> 2).astype(np.int64)
-        found: list[Array] = []
+        parts: list[Array] = []
         places: list[Ints] = []
         nested = np.flatnonzero(basic >= OBJECT)
         if len(nested):
             children = (basic[nested] == OBJECT, what[nested])
-            found.append(self._containers(rows[nested], at[nested] + 1, ends[nested], *children, depth))
+            parts.append(self._containers(rows[nested], at[nested] + 1, ends[nested], *children, depth))
             places.append(nested)
         short = np.flatnonzero(basic == SHORT_TEXT)
         if len(short):
-            found.append(self._strings(at[short] + 1, what[short], ends[short]))
+            parts.append(self._strings(at[short] + 1, what[short], ends[short]))
             places.append(short)
         for kind in np.unique(what[basic == 0]).tolist():
             alike = np.flatnonzero((basic == 0) & (what == kind))
-            found.append(self._primitive(kind, at[alike] + 1, ends[alike]))
+            parts.append(self._primitive(kind, at[alike] + 1, ends[alike]))
             places.append(alike)
         order = np.argsort(np.concatenate(places), kind="stable")
-        return pa.concat_arrays(found).take(pa.array(order))
+        return pa.concat_arrays(parts).take(pa.array(order))
 
     def _containers(self, rows: Ints, at: Ints, ends: Ints, objects: Mask, what: Ints, depth: int) -> Array:
         """Objects and arrays; `at`: behind their first byte."""
         nested = Containers(self._values.data, at, ends, objects, what)
         above = nested.above
         texts = self._nodes(rows[above], nested.starts, ends[above], depth + 1)
-        named = np.flatnonzero(objects[above])
-        if len(named):
-            names = self._names.texts(rows[above[named]], nested.ids(named))
+        in_objects = np.flatnonzero(objects[above])
+        if len(in_objects):
+            names = self._names.texts(rows[above[in_objects]], nested.ids(in_objects))
             places = np.full(len(above), -1)
-            places[named] = np.arange(len(named))
+            places[in_objects] = np.arange(len(in_objects))
             heads = pc.binary_join_element_wise(json_text(names), ":", "")
             heads = pc.fill_null(heads.take(pa.array(places, mask=places < 0)), "")
             texts = pc.binary_join_element_wise(heads, texts, "")
@@ -144,8 +144,8 @@ class _Decoder:
 
     def _strings(self, at: Ints, lengths: Ints, ends: Ints, *, text: bool = True) -> Array:
         within(at + lengths, ends)
-        found = gathered(self._values.data, at, lengths)
-        return json_text(found.cast(pa.string()) if text else found)
+        strings = gathered(self._values.data, at, lengths)
+        return json_text(strings.cast(pa.string()) if text else strings)
 
     def _decimals(self, at: Ints, width: int, ends: Ints) -> Array:
         scales = self._fixed(at, 1, ends)[:, 0]
@@ -154,10 +154,10 @@ class _Decoder:
             raise damaged("it has a decimal of more than 38 digits")
         sign = np.where(digits[:, -1:] >= 0x80, np.uint8(0xFF), np.uint8(0))
         whole = np.hstack([digits, np.repeat(sign, 16 - width, axis=1)])
-        found, places = [], []
+        texts, places = [], []
         for scale in np.unique(scales).tolist():
             alike = np.flatnonzero(scales == scale)
             numbers = from_bytes(pa.decimal128(38, scale), len(alike), np.ascontiguousarray(whole[alike]).reshape(-1))
-            found.append(numbers.cast(pa.string()))
+            texts.append(numbers.cast(pa.string()))
             places.append(alike)
-        return pa.concat_arrays(found).take(pa.array(np.argsort(np.concatenate(places), kind="stable")))
+        return pa.concat_arrays(texts).take(pa.array(np.argsort(np.concatenate(places), kind="stable")))

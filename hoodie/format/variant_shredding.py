@@ -77,14 +77,14 @@ class _Assembly:
         valid = valid_in(typed)
         at, there = np.flatnonzero(valid), typed.drop_null()
         if pa.types.is_struct(typed.type):
-            made = self._objects(rows[at], plain.take(pa.array(at)), there)
+            variants = self._objects(rows[at], plain.take(pa.array(at)), there)
         elif pc.any(pc.and_(typed.is_valid(), plain.is_valid())).as_py():
             raise damaged("it has a value twice, shredded and whole")
         elif pa.types.is_list(typed.type) or pa.types.is_large_list(typed.type):
-            made = self._arrays(rows[at], there)
+            variants = self._arrays(rows[at], there)
         else:
-            made = encoded_column(there)
-        return made if len(at) == len(rows) else pc.coalesce(spread(made, valid), plain)
+            variants = encoded_column(there)
+        return variants if len(at) == len(rows) else pc.coalesce(spread(variants, valid), plain)
 
     def _arrays(self, rows: Ints, lists: Column) -> Column:
         counts = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -94,23 +94,23 @@ class _Assembly:
     def _objects(self, rows: Ints, rest: Column, typed: Column) -> Column:
         """Objects of shredded fields and the rest, which are objects of other fields."""
         names = [field.name for field in typed.type]
-        known = [self._fields.rank(name) for name in names]
+        field_ranks = [self._fields.rank(name) for name in names]
         above, ranks, pieces = self._rest(rows, rest)
-        if np.isin(ranks, known).any():
+        if np.isin(ranks, field_ranks).any():
             raise damaged("it has a field twice, shredded and whole")
-        owners, orders, found = [above], [ranks], [pieces]
-        for rank, column in zip(known, typed.flatten(), strict=True):
+        owners, orders, values = [above], [ranks], [pieces]
+        for rank, column in zip(field_ranks, typed.flatten(), strict=True):
             part = self.values(rows, _parts(column))
             there = np.flatnonzero(valid_in(part))
             owners.append(there)
             orders.append(np.full(len(there), rank))
-            found.append(part.drop_null())
+            values.append(part.drop_null())
         owner, order = np.concatenate(owners), np.concatenate(orders)
         sequence = np.lexsort((order, owner))
         owner, order = owner[sequence], order[sequence]
         ids = self._fields.ids(rows[owner], order)
         return _containers(
-            OBJECT, np.bincount(owner, minlength=len(rows)), pa.concat_arrays(found).take(pa.array(sequence)), ids
+            OBJECT, np.bincount(owner, minlength=len(rows)), pa.concat_arrays(values).take(pa.array(sequence)), ids
         )
 
     def _rest(self, rows: Ints, rest: Column) -> tuple[Ints, Ints, Column]:
@@ -153,8 +153,8 @@ class _Fields:
         kinds = self._kind[rows]
         if (ids >= self._firsts[kinds + 1] - self._firsts[kinds]).any():
             raise damaged("it has a field without a name")
-        found: Ints = self._ranks[self._firsts[kinds] + ids]
-        return found
+        result: Ints = self._ranks[self._firsts[kinds] + ids]
+        return result
 
     def ids(self, rows: Ints, ranks: Ints) -> Ints:
         """The number of each name in its row."""
@@ -162,8 +162,8 @@ class _Fields:
         places = np.searchsorted(self._keys, keys)
         if (ranks < 0).any() or (self._keys[np.minimum(places, len(self._keys) - 1)] != keys).any():
             raise damaged("it has a shredded field whose name its metadata do not have")
-        found: Ints = self._ids[places]
-        return found
+        result: Ints = self._ids[places]
+        return result
 
 
 def _parts(group: Column) -> dict[str, Column]:
@@ -181,19 +181,19 @@ def _containers(kind: int, counts: Ints, pieces: Column, ids: Ints | None = None
     ends = offsets_of(lengths_of(pieces))
     sizes = np.diff(ends[firsts])
     width = _width(sizes)
-    what, named = width - 1, []
+    what, id_parts = width - 1, []
     if ids is not None:
         most = np.zeros(len(counts), np.int64)
         np.maximum.at(most, above, ids)
         id_width = _width(most)
         what |= id_width - 1 << 2
-        named = [_grouped(_numbers(ids, id_width[above]), firsts)]
+        id_parts = [_grouped(_numbers(ids, id_width[above]), firsts)]
     is_large = counts > 0xFF
     what |= is_large.astype(np.int64) << (4 if ids is not None else 2)
     head = np.hstack([(kind | what << 2).astype(np.uint8)[:, None], _little_endian(counts)])
     places = np.insert(ends[:-1] - ends[firsts[above]], firsts[1:], sizes)  # the end of all behind the starts of each
     offsets = _grouped(_numbers(places, np.repeat(width, counts + 1)), firsts + np.arange(len(firsts)))
-    return join([ragged(head, np.where(is_large, 5, 2)), *named, offsets, _grouped(pieces, firsts)])
+    return join([ragged(head, np.where(is_large, 5, 2)), *id_parts, offsets, _grouped(pieces, firsts)])
 
 
 def _grouped(pieces: Column, firsts: Ints) -> Column:

@@ -45,8 +45,8 @@ def variants_of_values(values: Iterable[Any]) -> Any:
 def encoded(value: Any) -> tuple[bytes, bytes]:
     """Metadata and value."""
     names: dict[str, int] = {}
-    found = _value(value, names)
-    return metadata_of(names), found
+    data = _value(value, names)
+    return metadata_of(names), data
 
 
 def metadata_of(names: Iterable[str]) -> bytes:
@@ -78,10 +78,10 @@ def _no_number(text: str) -> Any:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    result = dict(pairs)
+    if len(result) != len(pairs):
         raise ValueError("a key stands twice in an object")
-    return found
+    return result
 
 
 def _value(value: Any, names: dict[str, int]) -> bytes:
@@ -109,14 +109,14 @@ def object_of(parts: Mapping[str, bytes], names: Mapping[str, int]) -> bytes:
     ordered = sorted(parts)
     ids = [names[name] for name in ordered]
     width = _width(max(ids, default=0))
-    found, offsets = _joined([parts[name] for name in ordered], shift=width - 1 << 2, large=0x40, kind=2)
-    return b"".join([found, *(each.to_bytes(width, "little") for each in ids), *offsets])
+    head, offsets = _joined([parts[name] for name in ordered], shift=width - 1 << 2, large=0x40, kind=2)
+    return b"".join([head, *(each.to_bytes(width, "little") for each in ids), *offsets])
 
 
 def array_of(parts: list[bytes]) -> bytes:
     """An array of encoded values."""
-    found, rest = _joined(parts, shift=0, large=0x10, kind=3)
-    return b"".join([found, *rest])
+    head, rest = _joined(parts, shift=0, large=0x10, kind=3)
+    return b"".join([head, *rest])
 
 
 def _joined(parts: list[bytes], *, shift: int, large: int, kind: int) -> tuple[bytes, list[bytes]]:

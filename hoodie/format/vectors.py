@@ -26,8 +26,8 @@ def vector_of(avro: Mapping[str, Any]) -> pa.DataType | None:
     """The Arrow type of a fixed with the logical type; None where its properties are none of a vector."""
     element, dimension, size = avro.get("elementType"), avro.get("dimension"), avro.get("size")
     kind = _ELEMENTS.get(str(element).upper())
-    known = avro.get("storageBacking", _BACKING) == _BACKING
-    if kind is None or not known or not isinstance(dimension, int) or dimension * kind.bit_width // 8 != size:
+    has_plain_bytes = avro.get("storageBacking", _BACKING) == _BACKING
+    if kind is None or not has_plain_bytes or not isinstance(dimension, int) or dimension * kind.bit_width // 8 != size:
         return None
     return pa.list_(kind, dimension)
 

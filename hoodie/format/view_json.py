@@ -38,8 +38,8 @@ class Address(NamedTuple):
         return _ESCAPED.sub(_escape, self.plain(relative_path))
 
 
-def _escape(found: re.Match[str]) -> str:
-    return "".join(f"%{byte:02X}" for byte in found[0].encode("utf-8", "surrogatepass"))
+def _escape(match: re.Match[str]) -> str:
+    return "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "surrogatepass"))
 
 
 def encode_slice(file_slice: FileSlice, address: Address) -> Json:
@@ -102,7 +102,7 @@ def _status(uri: str, size_bytes: int) -> Json:
 
 def encode_groups(groups: Iterable[FileGroup], timeline: Iterable[Instant], address: Address) -> list[Json]:
     """File groups with their slices, newest first. Only the first one tells the timeline, which all have in common."""
-    found: list[Json] = [
+    result: list[Json] = [
         {
             "partition": group.id.partition_path,
             "fileId": group.id.file_id,
@@ -111,9 +111,9 @@ def encode_groups(groups: Iterable[FileGroup], timeline: Iterable[Instant], addr
         }
         for group in groups
     ]
-    if found:
-        found[0]["timeline"] = encode_timeline(timeline)
-    return found
+    if result:
+        result[0]["timeline"] = encode_timeline(timeline)
+    return result
 
 
 def encode_timeline(instants: Iterable[Instant], completions: Mapping[Instant, str] = NOT_KNOWN) -> Json:
@@ -162,15 +162,15 @@ def decode_files(groups: object) -> list[tuple[str, int]]:
     Raises:
         ValueError: it is no list of file groups.
     """
-    found = []
+    result = []
     for group in _objects(groups):
         partition_path = _text(group, "partition")
         for each in _objects(group.get("slices")):
             base = each.get("baseFile")
             if base is not None:
-                found.append(_decode_file(_object(base), "fullPath", "fileLen", partition_path))
-            found += [_decode_file(log, "path", "len", partition_path) for log in _objects(each.get("logFiles"))]
-    return found
+                result.append(_decode_file(_object(base), "fullPath", "fileLen", partition_path))
+            result += [_decode_file(log, "path", "len", partition_path) for log in _objects(each.get("logFiles"))]
+    return result
 
 
 def _decode_file(file: Mapping[str, object], path: str, length: str, partition_path: str) -> tuple[str, int]:
@@ -198,7 +198,7 @@ def _object(value: object) -> Mapping[str, object]:
 
 
 def _text(value: Mapping[str, object], name: str) -> str:
-    found = value.get(name)
-    if not isinstance(found, str):
-        raise ValueError(f"{name} was expected to be a text, and is {found!r}")
-    return found
+    result = value.get(name)
+    if not isinstance(result, str):
+        raise ValueError(f"{name} was expected to be a text, and is {result!r}")
+    return result

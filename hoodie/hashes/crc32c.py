@@ -42,8 +42,8 @@ def crc32c_of_rows(rows: npt.NDArray[np.uint8]) -> _Words:
         words ^= high[halves[:, 1::2]]
     low, high = _tables(4)
     last: _Words = words[:, 0]
-    found: _Words = (low[last & np.uint32(0xFFFF)] ^ high[last >> np.uint32(16)]) ^ _ONES
-    return found
+    result: _Words = (low[last & np.uint32(0xFFFF)] ^ high[last >> np.uint32(16)]) ^ _ONES
+    return result
 
 
 def crc32c(data: bytes | memoryview) -> int:
@@ -69,8 +69,8 @@ def _moves(size: int) -> _Words:
         return np.array([_moved_by_byte(1 << bit) for bit in range(32)], np.uint32)
     half = _moves(size // 2)
     low, high = _spread(half[:16]), _spread(half[16:])
-    found: _Words = low[half & np.uint32(0xFFFF)] ^ high[half >> np.uint32(16)]
-    return found
+    result: _Words = low[half & np.uint32(0xFFFF)] ^ high[half >> np.uint32(16)]
+    return result
 
 
 @cache

@@ -60,12 +60,12 @@ def ring_hashes(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str]) -> np.n
 
 def _each(keys: pa.Array | pa.ChunkedArray, fields: Sequence[str], combine: _Combine) -> np.ndarray:
     chunks = keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys]
-    found = [
+    parts = [
         _hashes_of(chunk.slice(start, _BATCH_ROWS), fields, combine)
         for chunk in chunks
         for start in range(0, len(chunk), _BATCH_ROWS)
     ]
-    return np.concatenate(found) if found else np.empty(0, dtype=np.uint32)
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.uint32)
 
 
 def bucket_file_id(number: int) -> str:
@@ -128,8 +128,8 @@ def _hashes_of(keys: pa.Array, fields: Sequence[str], combine: _Combine) -> np.n
     composite = _flags(pc.and_(pc.match_substring(keys, ","), pc.match_substring(keys, ":")))
     if composite.any():
         # A field can only be found at the beginning or behind a comma: without that the whole key counts.
-        named = "|".join(re.escape(field) for field in fields)
-        composite &= _flags(pc.match_substring_regex(keys, f"(?:^|,)(?:{named}):"))
+        alternatives = "|".join(re.escape(field) for field in fields)
+        composite &= _flags(pc.match_substring_regex(keys, f"(?:^|,)(?:{alternatives}):"))
     rows = np.flatnonzero(composite)
     if len(rows):
         hashed[rows] = _composite_hashes(keys.take(pa.array(rows)), fields, combine)
@@ -140,14 +140,14 @@ def _composite_hashes(keys: pa.Array, fields: Sequence[str], combine: _Combine) 
     names = _pair_names(keys[0].as_py())
     hashed = np.zeros(len(keys), dtype=np.uint32)
     fits = np.zeros(len(keys), dtype=bool)
-    wanted = [number for number, name in enumerate(names) if name in fields]
-    if wanted:
+    numbers = [number for number, name in enumerate(names) if name in fields]
+    if numbers:
         # A value in which no `:` follows a `,` is taken apart in one way only.
         value = r"(?P<v{}>[^,]*(?:,[^:]*)?)"
         pattern = ",".join(f"{re.escape(name)}:{value.format(number)}" for number, name in enumerate(names))
-        found = pc.extract_regex(keys, f"(?s)^{pattern}$")
-        fits = _flags(pc.is_valid(found))
-        hashed = combine([_values(pc.struct_field(found, f"v{number}")) for number in wanted])
+        groups = pc.extract_regex(keys, f"(?s)^{pattern}$")
+        fits = _flags(pc.is_valid(groups))
+        hashed = combine([_values(pc.struct_field(groups, f"v{number}")) for number in numbers])
     rows = np.flatnonzero(~fits)
     if len(rows):
         # One by one: values in which a `:` follows a `,`, and keys of one column that look like pairs.

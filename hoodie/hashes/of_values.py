@@ -26,11 +26,11 @@ def value_hashes(column: pa.Array | pa.ChunkedArray) -> np.ndarray:
 def mixed(hashes: np.ndarray, number: int = 0) -> np.ndarray:
     """Hashes that differ by a number: those of the columns of a row may be added up then."""
     with np.errstate(over="ignore"):
-        found: np.ndarray = hashes + np.uint64(number + 1) * _NULL
+        result: np.ndarray = hashes + np.uint64(number + 1) * _NULL
         for factor in _FACTORS:
-            found = (found ^ (found >> np.uint64(33))) * factor
-        found ^= found >> np.uint64(33)
-    return found
+            result = (result ^ (result >> np.uint64(33))) * factor
+        result ^= result >> np.uint64(33)
+    return result
 
 
 def _of_valid(array: Any) -> np.ndarray:
@@ -79,13 +79,13 @@ def _of_lists(array: Any, values: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):
         places = (np.arange(offsets[0], offsets[-1]) - starts).astype(np.uint64)
         sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed(used + places * _NULL), dtype=np.uint64)])
-        found: np.ndarray = sums[offsets[1:] - offsets[0]] - sums[offsets[:-1] - offsets[0]]
-    return mixed(found + lengths.astype(np.uint64))
+        totals: np.ndarray = sums[offsets[1:] - offsets[0]] - sums[offsets[:-1] - offsets[0]]
+    return mixed(totals + lengths.astype(np.uint64))
 
 
 def _sum(parts: list[np.ndarray], length: int) -> np.ndarray:
-    found = np.zeros(length, np.uint64)
+    total = np.zeros(length, np.uint64)
     with np.errstate(over="ignore"):
         for part in parts:
-            found = found + part
-    return mixed(found)
+            total = total + part
+    return mixed(total)

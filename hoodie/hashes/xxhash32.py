@@ -25,14 +25,14 @@ def xxhash32(texts: pa.Array, seed: int = 0) -> np.ndarray:
     words = _Words(data)
     with np.errstate(over="ignore"):
         hashed = _stripes(words, starts, lengths, np.uint32(seed)) + lengths.astype(np.uint32)
-        at, left = starts + lengths // _STRIPE * _STRIPE, lengths % _STRIPE
+        at, remaining = starts + lengths // _STRIPE * _STRIPE, lengths % _STRIPE
         for step in range(_STRIPE // 4 - 1):
-            rows = np.flatnonzero(left >= 4 * (step + 1))
+            rows = np.flatnonzero(remaining >= 4 * (step + 1))
             word = words.at(at[rows] + 4 * step)
             hashed[rows] = _rotated(hashed[rows] + word * _P3, 17) * _P4
-        at, left = at + left // 4 * 4, left % 4
+        at, remaining = at + remaining // 4 * 4, remaining % 4
         for step in range(3):
-            rows = np.flatnonzero(left > step)
+            rows = np.flatnonzero(remaining > step)
             byte = words.data[at[rows] + step].astype(np.uint32)
             hashed[rows] = _rotated(hashed[rows] + byte * _P5, 11) * _P1
         hashed = (hashed ^ (hashed >> np.uint32(15))) * _P2
@@ -51,8 +51,8 @@ class _Words:
         self._words: np.ndarray = np.ndarray((len(data) - 3,), dtype="<u4", buffer=cast(Any, data), strides=(1,))
 
     def at(self, places: np.ndarray) -> np.ndarray:
-        found: np.ndarray = self._words[places]
-        return found
+        result: np.ndarray = self._words[places]
+        return result
 
 
 def _stripes(words: _Words, starts: np.ndarray, lengths: np.ndarray, seed: np.uint32) -> np.ndarray:

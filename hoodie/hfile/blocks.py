@@ -41,10 +41,10 @@ class Blocks:
 
     def cells(self, entry: Entry) -> CellBlock:
         """A data block."""
-        found = self.kept_cells(entry)
-        if found is None:
-            found = self._keep(entry, self.content(entry, (BlockKind.DATA,)))
-        return found
+        result = self.kept_cells(entry)
+        if result is None:
+            result = self._keep(entry, self.content(entry, (BlockKind.DATA,)))
+        return result
 
     def kept_cells(self, entry: Entry) -> CellBlock | None:
         """A data block, if it is in the cache."""
@@ -52,9 +52,9 @@ class Blocks:
 
     def _keep(self, entry: Entry, content: memoryview) -> CellBlock:
         with naming(self.source, f"the block at byte {entry.offset}"):
-            made = decode_cells(content, self.opened.cells, [(0, len(content))])
-        self.cache.put(_CELLS, (self.source.identity, entry.offset), made, made.size_bytes)
-        return made
+            cells = decode_cells(content, self.opened.cells, [(0, len(content))])
+        self.cache.put(_CELLS, (self.source.identity, entry.offset), cells, cells.size_bytes)
+        return cells
 
     def page(self, entry: Entry, *, is_leaf: bool) -> IndexPage:
         """A page of the data index below its root."""
@@ -74,11 +74,11 @@ class Blocks:
     def chunk(self, entry: Entry) -> memoryview:
         """The bits of a part of the bloom filter."""
         key = (self.source.identity, entry.offset)
-        found = self.cache.find(_CHUNKS, key)
-        if found is None:
-            found = self.content(entry, (BlockKind.BLOOM_CHUNK,))
-            self.cache.put(_CHUNKS, key, found, len(found))
-        return found
+        result = self.cache.find(_CHUNKS, key)
+        if result is None:
+            result = self.content(entry, (BlockKind.BLOOM_CHUNK,))
+            self.cache.put(_CHUNKS, key, result, len(result))
+        return result
 
     def content(self, entry: Entry, kinds: Sequence[BlockKind]) -> memoryview:
         """The content of one block, read by itself."""
@@ -97,15 +97,15 @@ class Blocks:
         They are kept, but where they are many on a disk: the next ones would push them out before they are asked for again, and
         with them what is asked for more often.
         """
-        wanted = [(entry, self.kept_cells(entry)) for entry in entries]
-        absent = [entry for entry, found in wanted if found is None]
+        pairs = [(entry, self.kept_cells(entry)) for entry in entries]
+        absent = [entry for entry, cells in pairs if cells is None]
         missing = windows(absent, gap_bytes=self.gap_bytes)
         size = sum(entry.size_bytes for entry in absent)
         keeps = self.source.is_remote or size <= self.cache.capacity_bytes // _MANY_SHARE
         read: deque[memoryview] = deque()
-        for number, (entry, found) in enumerate(wanted):
-            if found is not None:
-                yield found
+        for number, (entry, cells) in enumerate(pairs):
+            if cells is not None:
+                yield cells
                 continue
             if not read:
                 window = next(missing)

@@ -67,8 +67,8 @@ def compress(codec: Compression, data: bytes | memoryview) -> bytes | memoryview
     if codec == Compression.NONE:
         return data
     if codec == Compression.GZ:
-        made = zlib.compressobj(wbits=_GZIP_FORMAT)
-        stored = made.compress(data) + made.flush()
+        compressor = zlib.compressobj(wbits=_GZIP_FORMAT)
+        stored = compressor.compress(data) + compressor.flush()
     else:
         stored = _frame(_arrow(codec), memoryview(data))
     if len(data) > largest_raw_bytes(len(stored)):
@@ -162,22 +162,22 @@ def _frame(codec: Any, data: memoryview) -> bytes:
 
 def _unframe(codec: Compression, stored: memoryview, raw_bytes: int) -> bytes:
     parts: list[bytes] = []
-    at = done = 0
+    at = position = 0
     while at < len(stored):
         frame, at = _size_at(stored, at)
-        if frame > raw_bytes - done:
-            raise CorruptFileError(f"a frame in it claims {frame} bytes, {raw_bytes - done} are missing")
-        end = done + frame
-        while done < end:
+        if frame > raw_bytes - position:
+            raise CorruptFileError(f"a frame in it claims {frame} bytes, {raw_bytes - position} are missing")
+        end = position + frame
+        while position < end:
             size, at = _size_at(stored, at)
             if size > len(stored) - at:
                 raise CorruptFileError(f"a piece in it takes {size} bytes, {len(stored) - at} are left")
             # All pieces but the last are as large as the writer's buffer, which nothing names.
-            piece = _unpack(codec, stored[at : at + size], end - done)
+            piece = _unpack(codec, stored[at : at + size], end - position)
             if not piece:
                 raise CorruptFileError("a piece in it is empty")
             parts.append(piece)
-            done += len(piece)
+            position += len(piece)
             at += size
     return b"".join(parts)
 

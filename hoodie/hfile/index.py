@@ -239,8 +239,8 @@ def tolerant_root(data: memoryview, count: int, *, behind: int) -> list[Entry]:
         raise first from None
 
 
-def _exact(found: tuple[list[Entry], int], data: memoryview, behind: int) -> list[Entry]:
-    entries, end = found
+def _exact(parsed: tuple[list[Entry], int], data: memoryview, behind: int) -> list[Entry]:
+    entries, end = parsed
     if len(data) - end not in (0, behind):
         raise CorruptFileError(f"{len(data) - end} bytes follow its {len(entries)} entries")
     for entry in entries:

@@ -174,10 +174,10 @@ def decode_cells(data: memoryview, cells: Cells, spans: Sequence[tuple[int, int]
     placed = [each for each in alike if each is not None]
     if len(placed) == len(spans) > 0:
         return CellBlock(data, *(placed[0] if len(placed) == 1 else map(np.concatenate, zip(*placed))))
-    found = [_walked(data, cells, start, end) for start, end in spans]
+    starts_of = [_walked(data, cells, start, end) for start, end in spans]
     # A cell ends where the next one begins, and the last one of a span where that does.
-    ends = [np.append(starts[1:], end) if len(starts) else starts for starts, (_, end) in zip(found, spans)]
-    return _placed(data, cells, np.concatenate(found), np.concatenate(ends))
+    ends = [np.append(starts[1:], end) if len(starts) else starts for starts, (_, end) in zip(starts_of, spans)]
+    return _placed(data, cells, np.concatenate(starts_of), np.concatenate(ends))
 
 
 def _alike(data: memoryview, cells: Cells, start: int, stop: int) -> tuple[_Ints, _Ints, _Ints, _Ints] | None:
@@ -244,12 +244,12 @@ def _walked(data: memoryview, cells: Cells, start: int, stop: int, *, until: int
     `until`: no further than to the cell at that place, and the end of that one is the last number.
     """
     last = stop if until is None else until
-    found: list[int] = []
+    starts: list[int] = []
     unpack, beside = _LENGTHS.unpack_from, _LENGTHS.size + (1 if cells.has_versions else 0)
     plain = not cells.has_tags and (cells.versions_are_zero or not cells.has_versions)
     try:
         while start < last:
-            found.append(start)
+            starts.append(start)
             key, value = unpack(data, start)
             start += key + value + beside
             if not plain:
@@ -260,10 +260,10 @@ def _walked(data: memoryview, cells: Cells, start: int, stop: int, *, until: int
     except (struct.error, IndexError):
         start = stop + 1
     if until is not None and start <= stop:
-        return np.array([*found, start], np.int64)
+        return np.array([*starts, start], np.int64)
     if start != stop:
-        raise CorruptFileError(f"the {len(found)} cells in it do not end where it does")
-    return np.array(found, np.int64)
+        raise CorruptFileError(f"the {len(starts)} cells in it do not end where it does")
+    return np.array(starts, np.int64)
 
 
 def _placed(data: memoryview, cells: Cells, starts: _Ints, ends: _Ints) -> CellBlock:

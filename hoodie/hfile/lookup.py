@@ -52,8 +52,8 @@ def look_up(blocks: Blocks, keys: Any) -> Any:
     numbered = [_numbers(share, alive) for share in shares]
 
     def rows(block: int) -> Sequence[bytes] | None:
-        wanted = numbered[block]
-        return ordered.take(pa.array(wanted)).to_pylist() if len(wanted) <= _SEARCHED else None
+        numbers = numbered[block]
+        return ordered.take(pa.array(numbers)).to_pylist() if len(numbers) <= _SEARCHED else None
 
     for numbers, cells in zip(numbered, blocks.many([share.entry for share in shares], rows)):
         if cells is None:
@@ -61,8 +61,8 @@ def look_up(blocks: Blocks, keys: Any) -> Any:
         if len(numbers) <= _FEW:
             few += _one_by_one(cells, ordered, numbers.tolist())
         else:
-            found, part = _together(cells, ordered, numbers)
-            places.append(found)
+            hits, part = _together(cells, ordered, numbers)
+            places.append(hits)
             values.append(part)
     if few:
         places.append(np.array([number for number, _ in few], np.int64))
@@ -123,8 +123,8 @@ def _cut(page: IndexPage, keys: Any, start: int, end: int) -> Iterator[_Share]:
 
 
 def _place(keys: Any, row: bytes, start: int, end: int) -> int:
-    found: int = bisect_left(range(end), row, start, end, key=lambda number: keys[number].as_py())
-    return found
+    result: int = bisect_left(range(end), row, start, end, key=lambda number: keys[number].as_py())
+    return result
 
 
 def _alive(blocks: Blocks, keys: Any) -> npt.NDArray[np.bool_] | None:
@@ -148,9 +148,9 @@ def _one_by_one(cells: CellBlock, keys: Any, numbers: Sequence[int]) -> Iterator
 
 
 def _together(cells: CellBlock, keys: Any, numbers: _Ints) -> tuple[_Ints, Any]:
-    """The same as arrays."""
-    wanted = keys.take(pa.array(numbers))
-    rows = _index_in(wanted, value_set=cells.rows())
+    """The same for many keys at once, on Arrow arrays."""
+    rows_of_keys = keys.take(pa.array(numbers))
+    rows = _index_in(rows_of_keys, value_set=cells.rows())
     there = rows.is_valid()
     return numbers[there.to_numpy(zero_copy_only=False)], cells.values().take(rows.drop_null())
 

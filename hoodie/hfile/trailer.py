@@ -99,9 +99,9 @@ def decode_trailer(data: bytes | memoryview, file_bytes: int) -> Trailer:
         compression = Compression(codec)
     except ValueError as exc:
         raise CorruptFileError(f"the trailer of the HFile names the unknown compression {codec}") from exc
-    found = Trailer(**numbers, compression=compression, comparator=comparator)
-    _check(found, file_bytes - TRAILER_BYTES)
-    return found
+    result = Trailer(**numbers, compression=compression, comparator=comparator)
+    _check(result, file_bytes - TRAILER_BYTES)
+    return result
 
 
 def _number(number: int, value: int | bytes) -> int:

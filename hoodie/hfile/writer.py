@@ -193,7 +193,7 @@ class HFileWriter:
 
     def _file_info(self) -> dict[bytes, bytes]:
         count, beside = max(1, self.entry_count), self._cell_bytes - 9
-        found = self._infos | {
+        result = self._infos | {
             file_info.AVERAGE_KEY: _i32((self._key_bytes + beside * self.entry_count) // count),
             file_info.AVERAGE_VALUE: _i32(self._value_bytes // count),
             file_info.CREATED: self.options.created_ms.to_bytes(8, "big"),
@@ -201,14 +201,14 @@ class HFileWriter:
             file_info.GREATEST_VERSION: bytes(8),
         }
         if self._last is not None:
-            found[file_info.LAST_KEY] = encode_key(self._last, self.options.column)
+            result[file_info.LAST_KEY] = encode_key(self._last, self.options.column)
             if self._bloom is not None:
-                found |= {
+                result |= {
                     file_info.BLOOM_TYPE: b"ROW",
                     file_info.LAST_BLOOM_KEY: self._last,
                     file_info.DELETE_FAMILIES: bytes(8),
                 }
-        return found
+        return result
 
 
 def _i32(value: int) -> bytes:

@@ -67,9 +67,11 @@ class Registration:
 
 
 def columns_of(described: Description, comments: Mapping[str, str] | None = None) -> tuple[Column, ...]:
-    """The columns. `comments`: those that are registered, by names in lower case; they stay where nothing is said instead."""
-    kept = comments or {}
-    return tuple(Column(c.name, c.hive_type, c.comment or kept.get(c.name.lower(), "")) for c in described.columns)
+    """The columns. `comments`: the registered ones, by names in lower case; they stay where the table has no comment."""
+    old_comments = comments or {}
+    return tuple(
+        Column(c.name, c.hive_type, c.comment or old_comments.get(c.name.lower(), "")) for c in described.columns
+    )
 
 
 Values = tuple[str, ...]

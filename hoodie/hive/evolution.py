@@ -36,10 +36,10 @@ class Changes(NamedTuple):
     """Changes of types that registered files could not be read by."""
 
 
-def changes(registered: Sequence[Column], wanted: Sequence[Column]) -> Changes:
-    """Names without regard to case, types without regard to case and spaces."""
+def changes(registered: Sequence[Column], target: Sequence[Column]) -> Changes:
+    """The changes from the registered columns to the target, regardless of case, and in types of spaces."""
     before = {column.name.lower(): _plain(column.type) for column in registered}
-    after = {column.name.lower(): _plain(column.type) for column in wanted}
+    after = {column.name.lower(): _plain(column.type) for column in target}
     descriptions: list[str] = []
     refused: list[str] = []
     for name, kind in after.items():
@@ -61,7 +61,7 @@ def _may_become(before: str, after: str) -> bool:
         return True
     old, new = _DECIMAL.fullmatch(before), _DECIMAL.fullmatch(after)
     if old and new:
-        whole = [int(found[1]) - int(found[2]) for found in (old, new)]
+        whole = [int(digits[1]) - int(digits[2]) for digits in (old, new)]
         return whole[1] >= whole[0] and int(new[2]) >= int(old[2])
     if old:
         return after == "string"

@@ -55,32 +55,32 @@ class Glue:
     # -- asked -------------------------------------------------------------------------------------------------------
 
     def has_database(self, name: str) -> bool:
-        return self._found("get_database", Name=name.lower()) is not None
+        return self._ask_if_there("get_database", Name=name.lower()) is not None
 
     def table(self, database: str, name: str) -> Registration | None:
-        found = self._found("get_table", DatabaseName=database.lower(), Name=name.lower())
-        return None if found is None else _registration(database, found["Table"])
+        answer = self._ask_if_there("get_table", DatabaseName=database.lower(), Name=name.lower())
+        return None if answer is None else _registration(database, answer["Table"])
 
     def partitions(self, table: Registration, values: Sequence[Values] | None, at_once: int) -> dict[Values, str]:
         return {tuple(each["Values"]): each["StorageDescriptor"]["Location"] for each in self._parts(table, values)}
 
     def _parts(self, table: Registration, values: Sequence[Values] | None) -> list[dict[str, Any]]:
-        where, found = _where(table), []
+        where, parts = _where(table), []
         if values is None:
             token = None
             while True:
                 answer = self._ask("get_partitions", **where, NextToken=token)
-                found += answer["Partitions"]
+                parts += answer["Partitions"]
                 token = answer.get("NextToken")
                 if not token:
-                    return found
+                    return parts
         for some in batches(values, _MOST_ASKED):
-            wanted = [{"Values": list(each)} for each in some]
-            while wanted:
-                answer = self._ask("batch_get_partition", **where, PartitionsToGet=wanted)
-                found += answer["Partitions"]
-                wanted = answer.get("UnprocessedKeys") or []
-        return found
+            request = [{"Values": list(each)} for each in some]
+            while request:
+                answer = self._ask("batch_get_partition", **where, PartitionsToGet=request)
+                parts += answer["Partitions"]
+                request = answer.get("UnprocessedKeys") or []
+        return parts
 
     # -- told --------------------------------------------------------------------------------------------------------
 
@@ -122,16 +122,16 @@ class Glue:
 
     def drop_partitions(self, table: Registration, values: Sequence[Values]) -> None:
         for some in batches(values, _MOST_DROPPED):
-            gone = [{"Values": list(each)} for each in some]
-            self._tell_of_parts("batch_delete_partition", table, _NOT_THERE, PartitionsToDelete=gone)
+            dropped_values = [{"Values": list(each)} for each in some]
+            self._tell_of_parts("batch_delete_partition", table, _NOT_THERE, PartitionsToDelete=dropped_values)
 
     # -- the way there -----------------------------------------------------------------------------------------------
 
-    def _tell_of_parts(self, call: str, table: Registration, passing: str, **given: Any) -> None:
-        """One request for many partitions: what is wrong with each of them is in the answer."""
+    def _tell_of_parts(self, call: str, table: Registration, passing: str, **arguments: Any) -> None:
+        """Send one request for many partitions; the answer has an error for each partition that failed."""
         if self._reads_only:
             return
-        for error in self._ask(call, **_where(table), **given).get("Errors") or ():
+        for error in self._ask(call, **_where(table), **arguments).get("Errors") or ():
             detail = error.get("ErrorDetail", {})
             if detail.get("ErrorCode") != passing:
                 raise HiveSyncError(
@@ -139,36 +139,36 @@ class Glue:
                     f"{detail.get('ErrorCode')}: {detail.get('ErrorMessage')}; {CURE}"
                 )
 
-    def _tell(self, call: str, *, passing: str = "", **given: Any) -> bool:
-        """False where Glue says that this is so already."""
+    def _tell(self, call: str, *, passing: str = "", **arguments: Any) -> bool:
+        """Send a change; False where Glue answers that it is made already."""
         if self._reads_only:
             return True
         try:
-            self._answer(call, given)
+            self._answer(call, arguments)
         except ServiceError as exc:
             if exc.code == passing:
                 return False
             raise self._error(call, exc) from exc
         return True
 
-    def _found(self, call: str, **given: Any) -> dict[str, Any] | None:
+    def _ask_if_there(self, call: str, **arguments: Any) -> dict[str, Any] | None:
         try:
-            return self._answer(call, given)
+            return self._answer(call, arguments)
         except ServiceError as exc:
             if exc.code == _NOT_THERE:
                 return None
             raise self._error(call, exc) from exc
 
-    def _ask(self, call: str, **given: Any) -> dict[str, Any]:
+    def _ask(self, call: str, **arguments: Any) -> dict[str, Any]:
         try:
-            return self._answer(call, given)
+            return self._answer(call, arguments)
         except ServiceError as exc:
             raise self._error(call, exc) from exc
 
-    def _answer(self, call: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _answer(self, call: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         if time.monotonic() >= self._until_s:
             raise HiveSyncError(f"{self} took more than {self._timeout_s:g} s; {CURE}")
-        return self._client.ask(call, CatalogId=self._options.catalog_id, **given)
+        return self._client.ask(call, CatalogId=self._options.catalog_id, **arguments)
 
     def _error(self, call: str, error: ServiceError) -> HiveSyncError:
         return HiveSyncError(f"{self} did not do {call}: {error}; {CURE}")
@@ -200,8 +200,8 @@ def _registration(database: str, table: Mapping[str, Any]) -> Registration:
     )
 
 
-def _columns(found: Sequence[Mapping[str, str]] | None) -> tuple[Column, ...]:
-    return tuple(Column(each["Name"], each.get("Type") or "", each.get("Comment") or "") for each in found or ())
+def _columns(columns: Sequence[Mapping[str, str]] | None) -> tuple[Column, ...]:
+    return tuple(Column(each["Name"], each.get("Type") or "", each.get("Comment") or "") for each in columns or ())
 
 
 def _as_glue(columns: Sequence[Column]) -> list[dict[str, str]]:
@@ -209,25 +209,25 @@ def _as_glue(columns: Sequence[Column]) -> list[dict[str, str]]:
 
 
 def _input(table: Registration) -> dict[str, Any]:
-    known = table.source or {"TableType": EXTERNAL, "Retention": 0, "Owner": table.owner}
+    source = table.source or {"TableType": EXTERNAL, "Retention": 0, "Owner": table.owner}
     return {
-        **{name: known[name] for name in _INPUT if name in known},
+        **{name: source[name] for name in _INPUT if name in source},
         "Name": table.name.lower(),
-        "StorageDescriptor": _storage(table, known.get("StorageDescriptor") or {}),
+        "StorageDescriptor": _storage(table, source.get("StorageDescriptor") or {}),
         "PartitionKeys": _as_glue(table.partition_columns),
         "Parameters": dict(table.properties),
     }
 
 
-def _storage(table: Registration, known: Mapping[str, Any]) -> dict[str, Any]:
+def _storage(table: Registration, descriptor: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        **known,
+        **descriptor,
         "Columns": _as_glue(table.columns),
         "Location": _as_s3(table.location),
         "InputFormat": table.input_format,
         "OutputFormat": table.output_format,
         "SerdeInfo": {
-            **(known.get("SerdeInfo") or {}),
+            **(descriptor.get("SerdeInfo") or {}),
             "SerializationLibrary": table.serde,
             "Parameters": dict(table.serde_properties),
         },

@@ -58,29 +58,29 @@ class Metastore:
     # -- asked -------------------------------------------------------------------------------------------------------
 
     def has_database(self, name: str) -> bool:
-        return self._found("get_database", name) is not None
+        return self._ask_if_there("get_database", name) is not None
 
     def table(self, database: str, name: str) -> Registration | None:
         try:
-            found = self._found("get_table_req", interface().GetTableRequest(dbName=database, tblName=name))
-            table = None if found is None else found.table
+            answer = self._ask_if_there("get_table_req", interface().GetTableRequest(dbName=database, tblName=name))
+            table = None if answer is None else answer.table
         except _UnknownCallError:  # before Hive 2.3
-            table = self._found("get_table", database, name)
+            table = self._ask_if_there("get_table", database, name)
         return None if table is None else _registration(table)
 
     def partitions(self, table: Registration, values: Sequence[Values] | None, at_once: int) -> dict[Values, str]:
         where = (table.database, table.name)
         if values is None:
-            found = list(self._ask("get_partitions", *where, _ALL))
+            partitions = list(self._ask("get_partitions", *where, _ALL))
         else:
             fields = [column.name for column in table.partition_columns]
             names = [partition_name(fields, each) for each in values]
-            found = [
+            partitions = [
                 each
                 for some in batches(names, at_once)
                 for each in self._ask("get_partitions_by_names", *where, list(some))
             ]
-        return {tuple(each.values): each.sd.location for each in found}
+        return {tuple(each.values): each.sd.location for each in partitions}
 
     # -- told --------------------------------------------------------------------------------------------------------
 
@@ -106,14 +106,14 @@ class Metastore:
 
     def add_partitions(self, table: Registration, places: Places, at_once: int) -> None:
         for some in batches(places, at_once):
-            wanted = interface().AddPartitionsRequest(
+            request = interface().AddPartitionsRequest(
                 dbName=table.database,
                 tblName=table.name,
                 parts=[_partition(table, values, place) for values, place in some],
                 ifNotExists=True,
                 needResult=False,
             )
-            self._tell("add_partitions_req", wanted)
+            self._tell("add_partitions_req", request)
 
     def update_partitions(self, table: Registration, places: Places, at_once: int) -> None:
         for some in batches(places, at_once):
@@ -127,17 +127,17 @@ class Metastore:
 
     # -- the way there -----------------------------------------------------------------------------------------------
 
-    def _found(self, call: str, *given: Any) -> Any:
+    def _ask_if_there(self, call: str, *arguments: Any) -> Any:
         try:
-            return self._ask(call, *given)
+            return self._ask(call, *arguments)
         except _NotThereError:
             return None
 
-    def _tell(self, call: str, *given: Any) -> None:
+    def _tell(self, call: str, *arguments: Any) -> None:
         if not self._reads_only:
-            self._ask(call, *given)
+            self._ask(call, *arguments)
 
-    def _ask(self, call: str, *given: Any) -> Any:
+    def _ask(self, call: str, *arguments: Any) -> Any:
         api, left_s = interface(), self._until_s - time.monotonic()
         if left_s <= 0:
             raise HiveSyncError(f"{self} took more than {self._timeout_s:g} s; {CURE}")
@@ -145,7 +145,7 @@ class Metastore:
             if self._client is None:
                 self._client = self._connect(self._servers, patience_s=left_s)
             wait_for_answers(self._client, left_s)
-            return getattr(self._client, call)(*given)
+            return getattr(self._client, call)(*arguments)
         except api.NoSuchObjectException as exc:
             raise _NotThereError(self._message(call, exc)) from exc
         except api.AlreadyExistsException as exc:
@@ -202,29 +202,29 @@ def _columns(fields: Sequence[Any] | None) -> tuple[Column, ...]:
     return tuple(Column(each.name, each.type, each.comment or "") for each in fields or ())
 
 
-def _table(wanted: Registration) -> Any:
+def _table(registration: Registration) -> Any:
     """As the metastore is told of it."""
-    if wanted.source is None:
+    if registration.source is None:
         return interface().Table(
-            tableName=wanted.name,
-            dbName=wanted.database,
-            owner=wanted.owner,
+            tableName=registration.name,
+            dbName=registration.database,
+            owner=registration.owner,
             createTime=int(time.time()),
             lastAccessTime=0,
             retention=0,
-            sd=_storage(wanted),
-            partitionKeys=_fields(wanted.partition_columns),
-            parameters=dict(wanted.properties),
+            sd=_storage(registration),
+            partitionKeys=_fields(registration.partition_columns),
+            parameters=dict(registration.properties),
             tableType=EXTERNAL,
         )
-    table = deepcopy(wanted.source)
-    if _columns(table.sd.cols) != wanted.columns:
-        table.sd.cols = _fields(wanted.columns)
-    table.sd.location = wanted.location
-    table.sd.inputFormat, table.sd.outputFormat = wanted.input_format, wanted.output_format
-    table.sd.serdeInfo.serializationLib = wanted.serde
-    table.sd.serdeInfo.parameters = dict(wanted.serde_properties)
-    table.parameters = dict(wanted.properties)
+    table = deepcopy(registration.source)
+    if _columns(table.sd.cols) != registration.columns:
+        table.sd.cols = _fields(registration.columns)
+    table.sd.location = registration.location
+    table.sd.inputFormat, table.sd.outputFormat = registration.input_format, registration.output_format
+    table.sd.serdeInfo.serializationLib = registration.serde
+    table.sd.serdeInfo.parameters = dict(registration.serde_properties)
+    table.parameters = dict(registration.properties)
     return table
 
 

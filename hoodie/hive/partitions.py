@@ -29,7 +29,7 @@ class PartitionValues:
     @classmethod
     def of(cls, config: TableConfig, options: HiveSyncOptions) -> PartitionValues:
         fields = config.partition_fields if options.partition_fields is None else options.partition_fields
-        extractor = options.extractor or _stated(config) or _inferred(config, fields)
+        extractor = options.extractor or _extractor_of_table(config) or _inferred(config, fields)
         return cls(() if extractor is Extractor.NOT_PARTITIONED else fields, extractor)
 
     def of_path(self, path: str) -> tuple[str, ...]:
@@ -81,10 +81,10 @@ def _moment(folders: Sequence[str], count: int) -> tuple[str, ...] | None:
     return ("-".join([f"{numbers[0]:04d}", *(f"{number:02d}" for number in numbers[1:])]),)
 
 
-def _stated(config: TableConfig) -> Extractor | None:
-    """What the properties of the table say, if it is one of Apache Hudi's."""
-    named = config.raw.get(_EXTRACTOR, "").rpartition(".")[2]
-    return next((each for each in Extractor if each.value == named), None)
+def _extractor_of_table(config: TableConfig) -> Extractor | None:
+    """The extractor that the table's properties name, if it is one of Apache Hudi's."""
+    class_name = config.raw.get(_EXTRACTOR, "").rpartition(".")[2]
+    return next((each for each in Extractor if each.value == class_name), None)
 
 
 def _inferred(config: TableConfig, fields: tuple[str, ...]) -> Extractor:

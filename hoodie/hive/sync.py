@@ -57,7 +57,7 @@ def sync(
         SchemaError, OptionError: the table cannot be registered so.
     """
     started_s = time.monotonic()
-    done, failures = HiveSyncResult(dry_run=dry_run), []
+    result, failures = HiveSyncResult(dry_run=dry_run), []
     for kind in options.catalogs:
         try:
             if kind is CatalogKind.GLUE:
@@ -69,12 +69,12 @@ def sync(
         except HiveSyncError as exc:
             failures.append(exc)
         else:
-            done = replace(
-                done, tables=done.tables + step.tables, database_made=done.database_made or step.database_made
+            result = replace(
+                result, tables=result.tables + step.tables, database_made=result.database_made or step.database_made
             )
     if failures:
         raise failures[0] if len(failures) == 1 else HiveSyncError("; ".join(map(str, failures)))
-    return replace(done, seconds=time.monotonic() - started_s)
+    return replace(result, seconds=time.monotonic() - started_s)
 
 
 def _in_catalog(context: TableContext, options: HiveSyncOptions, catalog: Catalog, *, dry_run: bool) -> HiveSyncResult:
@@ -82,10 +82,10 @@ def _in_catalog(context: TableContext, options: HiveSyncOptions, catalog: Catalo
     database = options.database or config.database_name or _DEFAULT_DATABASE
     views = views_of(config.table_type, options.table or config.name, options)
     with catalog:
-        made = _required_database(catalog, database, options)
+        is_new = _required_database(catalog, database, options)
         work = _Work(context, options, catalog, database, PartitionValues.of(config, options), dry_run=dry_run)
-        done = tuple(work.bring_up_to_date(view) for view in views)
-    return HiveSyncResult(done, database if made else None, dry_run=dry_run)
+        tables = tuple(work.bring_up_to_date(view) for view in views)
+    return HiveSyncResult(tables, database if is_new else None, dry_run=dry_run)
 
 
 def _required_database(catalog: Catalog, database: str, options: HiveSyncOptions) -> bool:
@@ -113,17 +113,17 @@ class _Now:
 
     @once
     def schema_json(self) -> str:
-        found = table_schema_json(self.snapshot.active, self.snapshot.timeline, self.snapshot.properties)
-        if found is None:
+        result = table_schema_json(self.snapshot.active, self.snapshot.timeline, self.snapshot.properties)
+        if result is None:
             raise SchemaError(
                 f"table {self._context.storage.uri} cannot be registered in a catalog yet: it has no columns; "
                 "write to it first"
             )
-        return found
+        return result
 
 
 class _Change(NamedTuple):
-    made: bool = False
+    is_new: bool = False
     columns: tuple[str, ...] = ()
     properties: bool = False
 
@@ -161,16 +161,18 @@ class _Work:
             described = self._described(view, now)
             table, change = self._brought(table, described)
             changed = _Change(
-                changed.made or change.made, changed.columns + change.columns, changed.properties or change.properties
+                changed.is_new or change.is_new,
+                changed.columns + change.columns,
+                changed.properties or change.properties,
             )
-            if change.made:
+            if change.is_new:
                 before = Noted(None, None)
             first_note = before if first_note is None else first_note
             touched = now.commits.touched_since(first_note) if self.options.incremental else None
-            parted = parted.and_then(self._with_partitions(table, described, touched, now, is_new=change.made))
-            done = RegisteredTable(
+            parted = parted.and_then(self._with_partitions(table, described, touched, now, is_new=change.is_new))
+            result = RegisteredTable(
                 described.full_name,
-                made=changed.made,
+                made=changed.is_new,
                 columns=changed.columns,
                 properties_changed=changed.properties,
                 added=parted.added,
@@ -178,8 +180,8 @@ class _Work:
                 dropped=parted.dropped,
                 noted=now.commits.newest.instant,
             )
-            if self.dry_run or self._noted_newest(described, before, now.commits.newest, changed=done.changed):
-                return done
+            if self.dry_run or self._noted_newest(described, before, now.commits.newest, changed=result.changed):
+                return result
             self.now = None
         raise HiveSyncError(
             f"{self.database}.{view.name} was registered by other programs all the time, {_TRIES} times in a row: run it again"
@@ -207,16 +209,16 @@ class _Work:
     # -- the table ---------------------------------------------------------------------------------------------------
 
     def _brought(self, table: Registration | None, described: Description) -> tuple[Registration, _Change]:
-        """The table as it is registered by now, and what had to be done for that."""
-        made = Registration.of(described)
+        """Register the table, or bring its registration up to date; gives the registration and what changed."""
+        registration = Registration.of(described)
         if table is None:
-            if self.catalog.make_table(made):
-                return made, _Change(made=True)
+            if self.catalog.make_table(registration):
+                return registration, _Change(is_new=True)
             table = self.catalog.table(self.database, described.view.name)  # another registration was faster
         if table is None:
             raise HiveSyncError(f"{described.full_name} is made and dropped by other programs: run it again")
-        difference = changes(table.columns, made.columns)
-        hindrance = _hindrance(table, made) or _hindering_types(difference.refused)
+        difference = changes(table.columns, registration.columns)
+        hindrance = _hindrance(table, registration) or _hindering_types(difference.refused)
         if hindrance is not None:
             if not self.options.recreates:
                 table_option, recreates = (option_name(HiveSyncOptions, each) for each in ("table", "recreates"))
@@ -225,15 +227,15 @@ class _Work:
                     f"({table_option}), or let the registration be replaced ({recreates}=true; files are not touched)"
                 )
             self.catalog.drop_registration(self.database, described.view.name)
-            self.catalog.make_table(made)
-            return made, _Change(made=True)
-        wanted = _brought_to(table, described)
-        if wanted == table:
+            self.catalog.make_table(registration)
+            return registration, _Change(is_new=True)
+        target = _brought_to(table, described)
+        if target == table:
             return table, _Change()
-        has_new_columns = wanted.columns != table.columns
-        self.catalog.change_table(wanted, cascade=has_new_columns and bool(self.values.fields))
+        has_new_columns = target.columns != table.columns
+        self.catalog.change_table(target, cascade=has_new_columns and bool(self.values.fields))
         column_changes = difference.descriptions or (("comments changed",) if has_new_columns else ())
-        return wanted, _Change(columns=column_changes, properties=replace(wanted, columns=table.columns) != table)
+        return target, _Change(columns=column_changes, properties=replace(target, columns=table.columns) != table)
 
     # -- its partitions ----------------------------------------------------------------------------------------------
 
@@ -248,23 +250,25 @@ class _Work:
         if not paths:
             return _Parted()
         registered = {} if is_new else self._registered(table, list(paths))
-        wanted = {values: path for values, path in paths.items() if path in set(touched.written)}
-        gone = {values: path for values, path in paths.items() if values not in wanted and values in registered}
-        return self._result(table, described, wanted, registered, gone, touches=self.options.touches)
+        path_of = {values: path for values, path in paths.items() if path in set(touched.written)}
+        emptied_paths = {
+            values: path for values, path in paths.items() if values not in path_of and values in registered
+        }
+        return self._result(table, described, path_of, registered, emptied_paths, touches=self.options.touches)
 
     def _with_all(self, table: Registration, described: Description, now: _Now, *, is_new: bool) -> _Parted:
         """Compare all partitions that have rows with all that are registered."""
-        wanted = {self.values.of_path(path): path for path in partitions_with_rows(now.snapshot)}
+        path_of = {self.values.of_path(path): path for path in partitions_with_rows(now.snapshot)}
         registered = {} if is_new else self._registered(table, None)
-        gone = registered.keys() - wanted.keys()
-        if gone:
+        extra_values = registered.keys() - path_of.keys()
+        if extra_values:
             # One that was registered only now may have come by a commit that this snapshot does not see.
             self.now = _Now(self.context)
-            wanted |= {self.values.of_path(path): path for path in partitions_with_rows(self.now.snapshot)}
-            gone = registered.keys() - wanted.keys()
-        paths = {values: _relative(registered[values], described.location) for values in sorted(gone)}
+            path_of |= {self.values.of_path(path): path for path in partitions_with_rows(self.now.snapshot)}
+            extra_values = registered.keys() - path_of.keys()
+        paths = {values: _relative(registered[values], described.location) for values in sorted(extra_values)}
         ours = {values: path for values, path in paths.items() if path is not None}  # others were added by hand
-        return self._result(table, described, wanted, registered, ours)
+        return self._result(table, described, path_of, registered, ours)
 
     def _registered(self, table: Registration, values: Sequence[Values] | None) -> dict[Values, str]:
         return self.catalog.partitions(table, values, self.options.at_once)
@@ -273,24 +277,26 @@ class _Work:
         self,
         table: Registration,
         described: Description,
-        wanted: dict[tuple[str, ...], str],
+        path_of: dict[tuple[str, ...], str],
         registered: dict[tuple[str, ...], str],
-        gone: dict[tuple[str, ...], str],
+        dropped_paths: dict[tuple[str, ...], str],
         *,
         touches: bool = False,
     ) -> _Parted:
-        places = {values: f"{described.location.rstrip('/')}/{path}" for values, path in wanted.items()}
-        added = [values for values in wanted if values not in registered]
+        places = {values: f"{described.location.rstrip('/')}/{path}" for values, path in path_of.items()}
+        added = [values for values in path_of if values not in registered]
         moved = [
-            values for values in wanted if values in registered and not _same_place(registered[values], places[values])
+            values for values in path_of if values in registered and not _same_place(registered[values], places[values])
         ]
-        touched = [values for values in wanted if touches and values in registered and values not in moved]
+        touched = [values for values in path_of if touches and values in registered and values not in moved]
         at_once = self.options.at_once
         self.catalog.add_partitions(table, [(values, places[values]) for values in added], at_once)
         self.catalog.update_partitions(table, [(values, places[values]) for values in (*moved, *touched)], at_once)
-        self.catalog.drop_partitions(table, list(gone))
+        self.catalog.drop_partitions(table, list(dropped_paths))
         return _Parted(
-            tuple(wanted[values] for values in added), tuple(wanted[values] for values in moved), tuple(gone.values())
+            tuple(path_of[values] for values in added),
+            tuple(path_of[values] for values in moved),
+            tuple(dropped_paths.values()),
         )
 
     # -- up to where -------------------------------------------------------------------------------------------------
@@ -319,12 +325,12 @@ def _noted(table: Registration | None) -> Noted:
 
 
 def _brought_to(table: Registration, described: Description) -> Registration:
-    """The registered table as it is to be; what is not ours stays as it is."""
+    """The target registration: our properties replaced, those of others as they are registered."""
     columns = columns_of(described, {column.name.lower(): column.comment for column in table.columns})
     same = not changes(table.columns, columns).descriptions and _comments(columns) == _comments(table.columns)
     parts = [name for name in table.properties if name.startswith(SCHEMA_PART)]
     stale = set(parts) - described.properties.keys() if SCHEMA_PARTS in described.properties else ()
-    kept = {name: text for name, text in table.properties.items() if name not in stale}
+    other_properties = {name: text for name, text in table.properties.items() if name not in stale}
     return replace(
         table,
         columns=table.columns if same else columns,
@@ -332,7 +338,7 @@ def _brought_to(table: Registration, described: Description) -> Registration:
         output_format=described.output_format,
         serde=described.serde,
         serde_properties={**table.serde_properties, **described.serde_properties},
-        properties={**kept, **described.properties},
+        properties={**other_properties, **described.properties},
     )
 
 
@@ -340,11 +346,11 @@ def _comments(columns: Sequence[Column]) -> list[str]:
     return [column.comment for column in columns]
 
 
-def _hindrance(table: Registration, wanted: Registration) -> str | None:
-    """What keeps a registered table from becoming the one that is wanted, as the rest of a sentence."""
-    if not _same_place(table.location, wanted.location):
-        return f"is a table in another place, {table.location}, and not {wanted.location}"
-    registered, fields = ([column.name.lower() for column in each.partition_columns] for each in (table, wanted))
+def _hindrance(table: Registration, target: Registration) -> str | None:
+    """Why a registered table cannot become the target, as the rest of a sentence."""
+    if not _same_place(table.location, target.location):
+        return f"is a table in another place, {table.location}, and not {target.location}"
+    registered, fields = ([column.name.lower() for column in each.partition_columns] for each in (table, target))
     if registered != fields:
         return f"is partitioned by {', '.join(registered) or 'nothing'}, and not by {', '.join(fields) or 'nothing'}"
     return None
@@ -366,8 +372,8 @@ def _same_place(one: str | None, other: str | None) -> bool:
 
 def _place(uri: str) -> tuple[str, str]:
     """Host or bucket, and path."""
-    scheme, found, rest = uri.partition(":/")
-    if not found or "/" in scheme:
+    scheme, separator, rest = uri.partition(":/")
+    if not separator or "/" in scheme:
         rest, host = uri, ""
     elif rest.startswith("/"):
         host, _, rest = rest.removeprefix("/").partition("/")

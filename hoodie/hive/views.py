@@ -86,15 +86,15 @@ def describe(
     Raises:
         UnsupportedTableError: a column has a type that Hive has not.
     """
-    found = hive_columns(
+    columns = hive_columns(
         schema_json, timestamps=options.timestamps, meta_columns=options.meta_columns and config.populate_meta_fields
     )
-    by_name = {column.name: column for column in found}
+    by_name = {column.name: column for column in columns}
     types = tuple((name, by_name[name].hive_type if name in by_name else "string") for name in values.fields)
     properties = dict(options.table_properties)
     serde_properties = {**options.serde_properties, "serialization.format": "1"}
     if options.for_spark:
-        properties |= _for_spark(found, values.fields, options)
+        properties |= _for_spark(columns, values.fields, options)
         serde_properties |= {PATH: location, READS_OPTIMIZED: "true" if view.read_optimized else "false"}
     if not options.managed:
         properties["EXTERNAL"] = "TRUE"
@@ -105,7 +105,7 @@ def describe(
         owner=getpass.getuser(),
         columns=tuple(
             column if options.comments else column._replace(comment="")
-            for column in found
+            for column in columns
             if column.name not in values.fields
         ),
         partition_columns=types,
@@ -118,13 +118,13 @@ def describe(
 
 
 def _for_spark(
-    found: tuple[HiveColumn, ...], partition_fields: tuple[str, ...], options: HiveSyncOptions
+    columns: tuple[HiveColumn, ...], partition_fields: tuple[str, ...], options: HiveSyncOptions
 ) -> dict[str, str]:
     """Parameters in which Spark keeps the format and the columns of its own tables, partition columns last."""
-    by_name = {column.name: column for column in found}
+    by_name = {column.name: column for column in columns}
     unknown = HiveColumn("", "string", '"string"', nullable=False, comment="")
     last = [by_name.get(name, unknown._replace(name=name)) for name in partition_fields]
-    text = spark_schema_json([*(column for column in found if column.name not in partition_fields), *last])
+    text = spark_schema_json([*(column for column in columns if column.name not in partition_fields), *last])
     parts = [text[start : start + options.schema_length] for start in range(0, len(text), options.schema_length)]
     properties = {"spark.sql.sources.provider": "hudi", SCHEMA_PARTS: str(len(parts))}
     properties |= {f"{SCHEMA_PART}{number}": part for number, part in enumerate(parts)}

@@ -76,22 +76,22 @@ def pieces_by_partition(chunks: Sequence[Chunk]) -> dict[str, list[ChunkPiece]]:
 
     A piece travels with its task, and its chunk in it: the chunk's other ranges, one for each partition of the batch, stay here.
     """
-    found: dict[str, list[ChunkPiece]] = {}
+    result: dict[str, list[ChunkPiece]] = {}
     for number, chunk in enumerate(chunks):
         alone = replace(chunk, ranges=())
         for span in chunk.ranges:
-            found.setdefault(span.partition_path, []).append(ChunkPiece(number, alone, span))
-    return found
+            result.setdefault(span.partition_path, []).append(ChunkPiece(number, alone, span))
+    return result
 
 
 def whole_pieces(chunks: Sequence[Chunk]) -> list[ChunkPiece]:
     """Each chunk as one piece, whatever partitions its rows are in."""
-    found = []
+    result = []
     for number, chunk in enumerate(chunks):
         if chunk.rows:
             low, high = min(span.min_key for span in chunk.ranges), max(span.max_key for span in chunk.ranges)
-            found.append(ChunkPiece(number, replace(chunk, ranges=()), ChunkRange("", 0, chunk.rows, low, high)))
-    return found
+            result.append(ChunkPiece(number, replace(chunk, ranges=()), ChunkRange("", 0, chunk.rows, low, high)))
+    return result
 
 
 def plan_lookup(
@@ -109,7 +109,7 @@ def plan_lookup(
     """One task for each base file in a partition of the batch; a hot file's candidate keys are split over several.
 
     Args:
-        pieces: by partition path; a plain sequence is sought in every partition.
+        pieces: by partition path; the keys of a plain sequence are looked up in every partition.
         logs_of: logs of a slice that may hold keys which its base file lacks.
         visible: whose blocks count in them.
         stays: the write leaves base files as they are, but for small ones.
@@ -122,9 +122,11 @@ def plan_lookup(
         if file_slice.base is None and logs is None:
             continue
         partition_path = file_slice.group.partition_path
-        sought, at = (pieces.get(partition_path, ()), partition_path) if isinstance(pieces, Mapping) else (pieces, "")
+        in_partition, at = (
+            (pieces.get(partition_path, ()), partition_path) if isinstance(pieces, Mapping) else (pieces, "")
+        )
         if at not in shares:
-            shares[at] = list(_shares(sought, max_keys))
+            shares[at] = list(_shares(in_partition, max_keys))
         for share in shares[at]:
             tasks.append(
                 LookupTask(
@@ -188,12 +190,12 @@ def packed_lookups(
 
 
 def run_lookups(storage: Storage, cache: Cache, pack: LookupPack) -> list[LookupResult]:
-    """The results of a pack's tasks; what they seek is read and hashed once."""
-    sought = _Sought(storage, cache)
-    storage.each(sought.name_of, [task.base for task in pack.tasks if not task.base.is_missing])
+    """The results of a pack's tasks; their keys are read and hashed once."""
+    shared = _Sought(storage, cache)
+    storage.each(shared.name_of, [task.base for task in pack.tasks if not task.base.is_missing])
     if len(pack.tasks) >= BLOCK_FILES:
-        in_blocks([sought.known(task.base) for task in pack.tasks])
-    return [_look_up(storage, task, sought) for task in pack.tasks]
+        in_blocks([shared.file_of(task.base) for task in pack.tasks])
+    return [_look_up(storage, task, shared) for task in pack.tasks]
 
 
 class _PieceKeys(SoughtKeys):
@@ -210,7 +212,7 @@ class _Sought:
     def __init__(self, storage: Storage, cache: Cache) -> None:
         self.files = KnownFiles(storage, cache)
         self._storage = storage
-        self._found: dict[tuple[int, int, int], _PieceKeys] = {}
+        self._keys_of_pieces: dict[tuple[int, int, int], _PieceKeys] = {}
         self._names: dict[str, FileKey | None] = {}
         self._of_blocks: dict[tuple[KeyBlock, _PieceKeys], dict[KnownFile, np.ndarray]] = {}
 
@@ -219,33 +221,33 @@ class _Sought:
             self._names[base.path] = self.files.name_of(base.path, base.size_bytes)
         return self._names[base.path]
 
-    def known(self, base: BaseFile) -> KnownFile | None:
+    def file_of(self, base: BaseFile) -> KnownFile | None:
         return self.files.get(self.name_of(base))
 
-    def places(self, file: KnownFile, sought: _PieceKeys) -> np.ndarray | None:
+    def places(self, file: KnownFile, keys: _PieceKeys) -> np.ndarray | None:
         """As `KnownFile.places`; None where none of the keys is there."""
         block = file.block
         if block is None:
-            return file.places(sought)
-        if (block, sought) not in self._of_blocks:
-            self._of_blocks[block, sought] = block.places(sought)
-        return self._of_blocks[block, sought].get(file)
+            return file.places(keys)
+        if (block, keys) not in self._of_blocks:
+            self._of_blocks[block, keys] = block.places(keys)
+        return self._of_blocks[block, keys].get(file)
 
     def of(self, piece: ChunkPiece) -> _PieceKeys:
         at = (piece.number, piece.span.start, piece.span.length)
-        if at not in self._found:
+        if at not in self._keys_of_pieces:
             rows = np.arange(piece.span.start, piece.span.start + piece.span.length)
-            self._found[at] = _PieceKeys(piece_keys(self._storage, piece), rows)
-        return self._found[at]
+            self._keys_of_pieces[at] = _PieceKeys(piece_keys(self._storage, piece), rows)
+        return self._keys_of_pieces[at]
 
 
-def _look_up(storage: Storage, task: LookupTask, sought: _Sought) -> LookupResult:
+def _look_up(storage: Storage, task: LookupTask, shared: _Sought) -> LookupResult:
     """Which rows of the pieces have their key in the file group: an exact answer, whatever decided it."""
     if task.logs is None or task.visible is None:
-        return _look_into_base(storage, task, sought)
+        return _look_into_base(storage, task, shared)
     result = LookupResult(task.base, (), "logs", 0)
     if not task.base.is_missing:
-        result = _look_into_base(storage, replace(task, stage_to=None), sought)
+        result = _look_into_base(storage, replace(task, stage_to=None), shared)
         result = replace(result, how=f"{result.how}+logs")
     in_base = {matches.number: load_rows(storage, matches) for matches in result.matches}
     rule = MergeRule(MergeMode.COMMIT_TIME_ORDERING)
@@ -253,39 +255,39 @@ def _look_up(storage: Storage, task: LookupTask, sought: _Sought) -> LookupResul
     logged = read_log_records(storage, task.logs, schema, rule=rule, visible=task.visible, unstored=task.unstored).keys
     matches = []
     for piece in task.pieces:
-        found = piece.span.start + np.flatnonzero(places_among(piece_keys(storage, piece), logged) >= 0)
-        found = np.union1d(in_base.get(piece.number, found[:0]), found)
-        if len(found):
-            matches.append(make_matches(piece.number, found, storage=storage, stage_to=task.stage_to))
+        rows = piece.span.start + np.flatnonzero(places_among(piece_keys(storage, piece), logged) >= 0)
+        rows = np.union1d(in_base.get(piece.number, rows[:0]), rows)
+        if len(rows):
+            matches.append(make_matches(piece.number, rows, storage=storage, stage_to=task.stage_to))
     return replace(result, matches=tuple(matches))
 
 
-def _look_into_base(storage: Storage, task: LookupTask, sought: _Sought) -> LookupResult:
-    result = _look_into(storage, task, sought)
+def _look_into_base(storage: Storage, task: LookupTask, shared: _Sought) -> LookupResult:
+    result = _look_into(storage, task, shared)
     if task.base.size_bytes > MAPPED_BYTES:
         release_unused_memory()  # its filter and its keys left more behind than the rest of the write needs
     return result
 
 
-def _look_into(storage: Storage, task: LookupTask, sought: _Sought) -> LookupResult:
-    stored_file = sought.known(task.base)
+def _look_into(storage: Storage, task: LookupTask, shared: _Sought) -> LookupResult:
+    stored_file = shared.file_of(task.base)
     if stored_file is not None and stored_file.keys is not None:
         pieces = _pieces_in_range(task, stored_file.footer)
         if not pieces:
             return LookupResult(task.base, (), "range", stored_file.footer.record_count)
-        return _look_into_memory(storage, task, stored_file, pieces, sought, how="keys")
+        return _look_into_memory(storage, task, stored_file, pieces, shared, how="keys")
     where = f"{task.base.path} of table {storage.uri}"
     with open_base_file(storage, task.base) as (file, metadata):
         footer = read_footer(metadata, path=where)
         if stored_file is None:
-            sought.files.put(sought.name_of(task.base), footer)
+            shared.files.put(shared.name_of(task.base), footer)
         pieces = _pieces_in_range(task, footer)
         if not pieces or not footer.record_count:
             return LookupResult(task.base, (), "range", footer.record_count)
-        candidates = [_candidates(sought.of(piece), footer, task.prune_by_range) for piece in pieces]
+        candidates = [_candidates(shared.of(piece), footer, task.prune_by_range) for piece in pieces]
         total = sum(len(keys) for keys, _ in candidates)
         how = "keys"
-        fits = sought.files.takes(footer.record_count * _key_bytes(footer), footer.record_count)
+        fits = shared.files.takes(footer.record_count * _key_bytes(footer), footer.record_count)
         bloom = None
         # A file that is looked into for the second time will be for a third: then its keys are worth more than an answer.
         if not (fits and stored_file is not None) and _filter_is_cheaper(total, footer.record_count):
@@ -300,20 +302,20 @@ def _look_into(storage: Storage, task: LookupTask, sought: _Sought) -> LookupRes
         stored = stored_keys(file, task.base.path, task.unstored, batch_rows=_BATCH_KEYS, path=where)
         if fits and (task.stays or stored_file is not None):
             whole = pa.concat_arrays(list(stored))
-            kept = sought.files.put(sought.name_of(task.base), footer, whole)
-            if kept.keys is not None:
-                return _look_into_memory(storage, task, kept, pieces, sought, how=how)
+            in_memory = shared.files.put(shared.name_of(task.base), footer, whole)
+            if in_memory.keys is not None:
+                return _look_into_memory(storage, task, in_memory, pieces, shared, how=how)
             stored = iter([whole])
-        found = places_in([keys for keys, _ in candidates], stored)
-    matches = _matches(storage, task, pieces, [rows for _, rows in candidates], found)
+        places = places_in([keys for keys, _ in candidates], stored)
+    matches = _matches(storage, task, pieces, [rows for _, rows in candidates], places)
     return LookupResult(task.base, matches, how, footer.record_count)
 
 
 def _look_into_memory(
-    storage: Storage, task: LookupTask, file: KnownFile, pieces: Sequence[ChunkPiece], sought: _Sought, *, how: str
+    storage: Storage, task: LookupTask, file: KnownFile, pieces: Sequence[ChunkPiece], shared: _Sought, *, how: str
 ) -> LookupResult:
-    all_keys = [sought.of(piece) for piece in pieces]
-    places = [sought.places(file, each) for each in all_keys]
+    all_keys = [shared.of(piece) for piece in pieces]
+    places = [shared.places(file, each) for each in all_keys]
     matches = _matches(storage, task, pieces, [each.rows for each in all_keys], places)
     return LookupResult(task.base, matches, how, file.footer.record_count)
 
@@ -331,10 +333,10 @@ def places_in(candidates: Sequence[pa.Array], stored: Iterator[pa.Array]) -> lis
     places = [np.full(len(keys), -1, dtype=np.int32) for keys in candidates]
     before = 0
     for batch in stored:
-        for keys, found in zip(candidates, places, strict=True):
+        for keys, of_candidate in zip(candidates, places, strict=True):
             here = places_among(keys, batch)
-            first = np.flatnonzero((found < 0) & (here >= 0))
-            found[first] = before + here[first]
+            first = np.flatnonzero((of_candidate < 0) & (here >= 0))
+            of_candidate[first] = before + here[first]
         before += len(batch)
     return places
 
@@ -352,10 +354,10 @@ def _matches(
         if places is None:
             continue
         there = places >= 0
-        found = rows[there]
-        if len(found):
+        hits = rows[there]
+        if len(hits):
             stored_places = places[there]
-            matches.append(make_matches(piece.number, found, stored_places, storage=storage, stage_to=task.stage_to))
+            matches.append(make_matches(piece.number, hits, stored_places, storage=storage, stage_to=task.stage_to))
     return tuple(matches)
 
 
@@ -382,9 +384,9 @@ def _in_range(piece: ChunkPiece, low: str | None, high: str | None) -> bool:
     return piece.span.max_key >= low and piece.span.min_key <= high
 
 
-def _candidates(sought: _PieceKeys, footer: BaseFileFooter, prune: bool) -> tuple[pa.Array, np.ndarray]:
+def _candidates(of_piece: _PieceKeys, footer: BaseFileFooter, prune: bool) -> tuple[pa.Array, np.ndarray]:
     """Those of the keys that may be in the file, and their row numbers in the chunk."""
-    keys, rows = sought.keys, sought.rows
+    keys, rows = of_piece.keys, of_piece.rows
     return _possible(keys, rows, footer.may_hold(keys)) if prune else (keys, rows)
 
 

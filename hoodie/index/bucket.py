@@ -61,14 +61,14 @@ def run_buckets(storage: Storage, task: BucketTask) -> list[BucketRows]:
     starts = np.flatnonzero(np.append(True, sorted_codes[1:] != sorted_codes[:-1]))
     ends = np.append(starts[1:], len(order))
     path = None if task.stage_to is None else stage_rows(storage, task.stage_to, order)
-    found = []
+    result = []
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         span, bucket = divmod(int(sorted_codes[start]), count)
         # One staged file serves all buckets of the chunk: a file for each would be thousands.
         rows = order[start:end] if path is None else None
         matches = Matches(task.number, rows=rows, path=path, count=end - start, start=start)
-        found.append(BucketRows(task.chunk.ranges[span].partition_path, bucket, matches))
-    return found
+        result.append(BucketRows(task.chunk.ranges[span].partition_path, bucket, matches))
+    return result
 
 
 def _by_count(task: BucketTask, keys: pa.ChunkedArray, lengths: Sequence[int]) -> tuple[np.ndarray, int]:
@@ -84,8 +84,8 @@ def _on_rings(task: BucketTask, keys: pa.ChunkedArray, lengths: Sequence[int]) -
     hashes = ring_hashes(keys, task.layout.fields)
     ends = np.cumsum(lengths)
     values = [task.rings[span.partition_path] for span in task.chunk.ranges]
-    found = [places_on(each, hashes[end - n : end]) for each, end, n in zip(values, ends, lengths, strict=True)]
-    return np.concatenate(found), max(map(len, values))
+    places = [places_on(each, hashes[end - n : end]) for each, end, n in zip(values, ends, lengths, strict=True)]
+    return np.concatenate(places), max(map(len, values))
 
 
 def slices_by_bucket(
@@ -96,7 +96,7 @@ def slices_by_bucket(
     Raises:
         UnsupportedTableError: a file group that is no bucket's, or a second one of a bucket: keys would be missed or doubled.
     """
-    found: dict[tuple[str, int], FileSlice] = {}
+    result: dict[tuple[str, int], FileSlice] = {}
     for file_slice in slices:
         bucket = bucket_of_file_id(file_slice.group.file_id)
         where = (
@@ -108,13 +108,13 @@ def slices_by_bucket(
                 f"{where} is none of its {count} buckets: another writer wrote it without the bucket index, or with "
                 "another number of buckets. This release does not write such a table; load its rows into a new one"
             )
-        other = found.setdefault((file_slice.group.partition_path, bucket), file_slice)
+        other = result.setdefault((file_slice.group.partition_path, bucket), file_slice)
         if other is not file_slice:
             raise UnsupportedTableError(
                 f"{where} is a second one of bucket {bucket}, beside {other.group.file_id}: a second bulk_insert by Apache Hudi "
                 "makes one, and its keys may be stored twice. Nobody can write this table; load its rows into a new one"
             )
-    return found
+    return result
 
 
 def looks_bucketed(file_ids: Iterable[str]) -> bool:
@@ -174,8 +174,8 @@ def evidence_of(
             hashes = (bucket_hashes(keys, fields) & np.uint32(0x7FFFFFFF)).astype(np.int64)
             shared = np.gcd.reduce(np.abs(hashes - (bucket or 0)), initial=divisors[fields])
             divisors[fields] = int(shared)
-        found = [Evidence(fields, divisor, greatest) for fields, divisor in divisors.items()]
-        yield [each for each in found if each.possible]
+        evidence = [Evidence(fields, divisor, greatest) for fields, divisor in divisors.items()]
+        yield [each for each in evidence if each.possible]
 
 
 def hash_field_choices(record_key_fields: tuple[str, ...]) -> list[tuple[str, ...]]:

@@ -28,17 +28,17 @@ class HashIndex:
         self._numbers |= rows
         self._numbers.sort()
 
-    def pairs(self, sought: SoughtKeys) -> tuple[np.ndarray, np.ndarray] | None:
-        """Numbers of sought keys, and rows that may have them as their hashes are alike; for each key its rows ascend.
+    def pairs(self, keys: SoughtKeys) -> tuple[np.ndarray, np.ndarray] | None:
+        """Numbers of keys, and rows that may have them as their hashes are alike; for each key its rows ascend.
 
         None: there are far too many.
         """
-        hashes, order = sought.by_hash()
-        # A row may stand for several keys that are sought, and a key in several rows: each goes with each.
-        found = _equal(hashes & ~self._rows, self._numbers & ~self._rows)
-        if found is None:
+        hashes, order = keys.by_hash()
+        # Several keys may share a row's hash, and several rows that of a key: each goes with each.
+        pairs = _equal(hashes & ~self._rows, self._numbers & ~self._rows)
+        if pairs is None:
             return None
-        of_sought, of_rows = found
+        of_sought, of_rows = pairs
         return order[of_sought], (self._numbers[of_rows] & self._rows).astype(np.int32)
 
 
@@ -61,17 +61,17 @@ class SoughtKeys:
         return self._by_hash
 
 
-def confirmed(sought: pa.Array, numbers: np.ndarray, stored: pa.Array, rows: np.ndarray) -> np.ndarray:
+def confirmed(keys: pa.Array, numbers: np.ndarray, stored: pa.Array, rows: np.ndarray) -> np.ndarray:
     """For each pair whether the key is really that of the row, and not only its hash."""
-    same = pc.equal(sought.take(pa.array(numbers)), stored.take(pa.array(rows)))
+    same = pc.equal(keys.take(pa.array(numbers)), stored.take(pa.array(rows)))
     return np.asarray(pc.fill_null(same, False).to_numpy(zero_copy_only=False))
 
 
 def _equal(left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     """Places of equal values in two sorted arrays, each with each; those of one value ascend on either side."""
     if len(left) > len(right):
-        found = _equal(right, left)
-        return None if found is None else (found[1], found[0])
+        pairs = _equal(right, left)
+        return None if pairs is None else (pairs[1], pairs[0])
     if not len(left):
         return left.astype(np.int64), left.astype(np.int64)
     first = np.searchsorted(right, left)

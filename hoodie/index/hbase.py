@@ -40,14 +40,14 @@ class HBaseIndex:
     most_a_second: int | None = None
 
     def look_up(self, keys: pa.Array) -> pa.Table:
-        found: dict[str, list[str | None]] = {name: [] for name in PLACES.names}
+        columns: dict[str, list[str | None]] = {name: [] for name in PLACES.names}
         for some in self._batches(keys, self.get_batch):
             rows = dict(self._ask("look keys up", partial(_rows, keys=some)))
             for row in (rows.get(key, {}) for key in some):
                 for name, column in _COLUMNS.items():
                     value = row.get(column)
-                    found[name].append(None if value is None else value.decode())
-        return pa.table(found, schema=PLACES)
+                    columns[name].append(None if value is None else value.decode())
+        return pa.table(columns, schema=PLACES)
 
     def put(self, keys: pa.Array, places: pa.Table) -> None:
         columns: dict[bytes, list[Any]] = {column: places.column(name).to_pylist() for name, column in _COLUMNS.items()}
@@ -76,7 +76,7 @@ class HBaseIndex:
             yield some
 
     def _ask(self, what: str, act: Callable[[Any], T]) -> T:
-        """Run it on the table; once more on a new connection, for a server ends those that were idle."""
+        """Run it on the table, after a failure once more on a new connection: servers close idle ones."""
         address = (self.host, self.port)
         for fresh in (False, True):
             try:
@@ -84,7 +84,7 @@ class HBaseIndex:
                 try:
                     return act(connection.table(self.table))
                 except _failures() as error:
-                    if not fresh or not self._made(connection, error):
+                    if not fresh or not self._make_table(connection, error):
                         raise
                     return act(connection.table(self.table))
             except _failures() as error:
@@ -97,8 +97,8 @@ class HBaseIndex:
                     ) from error
         raise AssertionError("unreachable")
 
-    def _made(self, connection: Any, error: Exception) -> bool:
-        """Whether the table was missing, and is there now: made here, or by another task at the same time."""
+    def _make_table(self, connection: Any, error: Exception) -> bool:
+        """Make the table if it is missing, unless another task was faster; False where the error has another cause."""
         if self.table.encode() in connection.tables():
             return "TableNotFound" in _text_of(error)
         with suppress(*_failures()):
@@ -107,8 +107,8 @@ class HBaseIndex:
 
 
 def _rows(table: Any, keys: Sequence[bytes]) -> list[tuple[bytes, dict[bytes, bytes]]]:
-    found: list[tuple[bytes, dict[bytes, bytes]]] = table.rows(keys, columns=[_FAMILY])
-    return found
+    result: list[tuple[bytes, dict[bytes, bytes]]] = table.rows(keys, columns=[_FAMILY])
+    return result
 
 
 def _put(table: Any, rows: Sequence[tuple[bytes, dict[bytes, bytes]]]) -> None:
@@ -138,8 +138,8 @@ def _connections() -> dict[tuple[str, int], Any]:
     """Those of this thread; a forked child has none."""
     if getattr(_local, "pid", None) != os.getpid():
         _local.pid, _local.connections = os.getpid(), {}
-    found: dict[tuple[str, int], Any] = _local.connections
-    return found
+    result: dict[tuple[str, int], Any] = _local.connections
+    return result
 
 
 def _connection(address: tuple[str, int], *, fresh: bool) -> Any:
@@ -147,10 +147,10 @@ def _connection(address: tuple[str, int], *, fresh: bool) -> Any:
         import happybase  # noqa: PLC0415 - an optional extra
     except ImportError as exc:
         raise OptionError("the index HBASE needs the package happybase: pip install 'hoodie[hbase]'") from exc
-    known = _connections()
-    if fresh or address not in known:
-        known[address] = happybase.Connection(*address, timeout=_TIMEOUT_MS)
-    return known[address]
+    connections = _connections()
+    if fresh or address not in connections:
+        connections[address] = happybase.Connection(*address, timeout=_TIMEOUT_MS)
+    return connections[address]
 
 
 def _failures() -> tuple[type[Exception], ...]:

@@ -42,7 +42,7 @@ class MoveTask:
     """Of the chunk that it makes."""
     chunks: tuple[Chunk, ...]
     """The batch, in arrival order."""
-    found: tuple[tuple[FileSlice, tuple[Matches, ...]], ...]
+    holders: tuple[tuple[FileSlice, tuple[Matches, ...]], ...]
     """The file groups that hold keys of the batch, and the rows that have these keys."""
     keygen: KeyGenerator
     moves: bool
@@ -65,12 +65,12 @@ class MoveTask:
 class Moved:
     """What a task decided."""
 
-    found: tuple[tuple[int, tuple[Matches, ...]], ...]
+    targets: tuple[tuple[int, tuple[Matches, ...]], ...]
     """Number of a file group in the task -> the rows that go there."""
     chunk: Chunk | None = None
     aside: tuple[tuple[str, Matches], ...] = ()
     """By partition path: rows of the batch that rows of the new chunk stand for."""
-    left: frozenset[int] = field(default_factory=frozenset)
+    origins: frozenset[int] = field(default_factory=frozenset)
     """Numbers of file groups that rows leave."""
     read: frozenset[int] = field(default_factory=frozenset)
     """Numbers of file groups whose rows decided."""
@@ -79,23 +79,24 @@ class Moved:
 def run_moves(storage: Storage, context: WriteContext, task: MoveTask) -> Moved:
     """Decide on the rows of one share of the keys."""
     batch = _Batch(storage, task)
-    found = batch.found(storage, task)
-    unclear = batch.unclear(found, [file_slice.group.partition_path for file_slice, _ in task.found])
-    kept = tuple(_by_slice(found.only(~unclear[found.rows]), batch, storage, task.stage_to))
+    hits = batch.hits(storage, task)
+    unclear = batch.unclear(hits, [file_slice.group.partition_path for file_slice, _ in task.holders])
+    clear = tuple(_by_slice(hits.only(~unclear[hits.rows]), batch, storage, task.stage_to))
     if not unclear.any():
-        return Moved(kept)
+        return Moved(clear)
     rows = combined(list(batch.take(storage, task.chunks, unclear)), context)
     if rows is None:
         raise ValueError("there are unclear rows, and none")
     aside = tuple(_by_partition(unclear, batch, storage, task.stage_to))
-    held = found.only(unclear[found.rows])
+    unclear_hits = hits.only(unclear[hits.rows])
     keys = whole(rows.column(RECORD_KEY))
     pairs = np.unique(
-        positions_in(batch.keys.take(pa.array(held.rows)), keys).astype(np.int64) * len(task.found) + held.slices
+        positions_in(batch.keys.take(pa.array(unclear_hits.rows)), keys).astype(np.int64) * len(task.holders)
+        + unclear_hits.slices
     )
-    of_row, of_slice = np.divmod(pairs, max(1, len(task.found)))
+    of_row, of_slice = np.divmod(pairs, max(1, len(task.holders)))
     if task.updates:
-        decided = _Decision(storage, context, task, rows, of_row, of_slice).made()
+        decided = _Decision(storage, context, task, rows, of_row, of_slice).decision()
     else:
         new = np.flatnonzero(np.bincount(of_row, minlength=len(keys)) == 0)
         decided = _Decided(rows.take(pa.array(new)), np.full(len(new), _NOWHERE), frozenset())
@@ -106,7 +107,7 @@ def run_moves(storage: Storage, context: WriteContext, task: MoveTask) -> Moved:
         (int(n), (make_matches(task.number, np.flatnonzero(targets == n), storage=storage, stage_to=task.stage_to),))
         for n in np.unique(targets[targets >= 0])
     )
-    return Moved(kept + updates, chunk, aside, decided.left, frozenset(of_slice.tolist()))
+    return Moved(clear + updates, chunk, aside, decided.origins, frozenset(of_slice.tolist()))
 
 
 def found_twice(matches: Sequence[Matches]) -> bool:
@@ -147,22 +148,22 @@ class _Batch:
             self.parts, self.numbers, self.at = self.parts[mine], self.numbers[mine], self.at[mine]
         self._codes, self._count = key_codes(self.keys)
 
-    def found(self, storage: Storage, task: MoveTask) -> _Found:
+    def hits(self, storage: Storage, task: MoveTask) -> _Found:
         parts = [_Found(*(np.empty(0, np.int64) for _ in _Found._fields))]
-        for n, (_, matches) in enumerate(task.found):
+        for n, (_, matches) in enumerate(task.holders):
             for each in matches:
                 rows = self._place[self._starts[each.number] + load_rows(storage, each)]
                 parts.append(_Found(rows, np.full(len(rows), n), load_places(storage, each)))
-        found = _Found(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-        found = found.only(found.rows >= 0)
-        if any(found_twice(matches) for _, matches in task.found):
-            order = np.lexsort((-found.places, found.rows, found.slices))
-            found = found.only(order)
-            again = (np.diff(found.rows) == 0) & (np.diff(found.slices) == 0)
-            found = found.only(np.append(True, ~again)[: len(order)])
-        return found
+        result = _Found(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+        result = result.only(result.rows >= 0)
+        if any(found_twice(matches) for _, matches in task.holders):
+            order = np.lexsort((-result.places, result.rows, result.slices))
+            result = result.only(order)
+            again = (np.diff(result.rows) == 0) & (np.diff(result.slices) == 0)
+            result = result.only(np.append(True, ~again)[: len(order)])
+        return result
 
-    def unclear(self, found: _Found, paths: Sequence[str]) -> np.ndarray:
+    def unclear(self, hits: _Found, paths: Sequence[str]) -> np.ndarray:
         """Bool for each row: its key is in several partitions of the batch, in several file groups, or in another partition."""
         lowest, highest = np.full(self._count, len(self.paths)), np.full(self._count, -1)
         np.minimum.at(lowest, self._codes, self.parts)
@@ -170,8 +171,8 @@ class _Batch:
         unclear = lowest != highest
         code = {path: n for n, path in enumerate(self.paths)}
         stored_in = np.array([code.get(path, _NOWHERE) for path in paths], dtype=np.int64)
-        unclear[self._codes[found.rows[stored_in[found.slices] != self.parts[found.rows]]]] = True
-        pairs = np.unique(self._codes[found.rows].astype(np.int64) * len(paths) + found.slices)
+        unclear[self._codes[hits.rows[stored_in[hits.slices] != self.parts[hits.rows]]]] = True
+        pairs = np.unique(self._codes[hits.rows].astype(np.int64) * len(paths) + hits.slices)
         unclear |= np.bincount(pairs // max(1, len(paths)), minlength=self._count) > 1
         rows: np.ndarray = unclear[self._codes]
         return rows
@@ -188,7 +189,7 @@ class _Decided(NamedTuple):
     rows: pa.Table
     slices: np.ndarray
     """For each row the number of the file group that it goes to; -1: it is new."""
-    left: frozenset[int]
+    origins: frozenset[int]
 
 
 class _Decision:
@@ -204,7 +205,7 @@ class _Decision:
         of_slice: np.ndarray,
     ) -> None:
         self._storage, self._context, self._task = storage, context, task
-        self._slices = [file_slice for file_slice, _ in task.found]
+        self._slices = [file_slice for file_slice, _ in task.holders]
         self._rows = rows
         self._keys = whole(rows.column(RECORD_KEY))
         stored_in = pa.array([each.group.partition_path for each in self._slices], pa.string())
@@ -225,7 +226,7 @@ class _Decision:
         """Stored rows with, for each, its record and its file group; and for each pair whether a row lives there."""
         context, full = self._context, self._context.full_schema
         names = [name for name in context.rule.ordering_columns if name in full.names]
-        if self._merges_values or context.given is not None:
+        if self._merges_values or context.set_columns is not None:
             names = list(context.schema.names)
         stored, copy_row, copy_slice, lives = [], [], [], np.zeros(len(of_row), dtype=bool)
         for n in np.unique(of_slice):
@@ -247,7 +248,7 @@ class _Decision:
             lives,
         )
 
-    def made(self) -> _Decided:
+    def decision(self) -> _Decided:
         best = self._best_copies()
         there = np.flatnonzero(best >= 0)
         older = self._stored.take(pa.array(best[there]))
@@ -347,18 +348,18 @@ class _Decision:
         """The records, and a delete of every stored row that is not the one which its record goes to."""
         others = np.flatnonzero(self._copy_slice != target[self._copy_row])
         of_row, of_slice = self._copy_row[others], self._copy_slice[others]
-        gone = rows.take(pa.array(of_row))
+        deletes = rows.take(pa.array(of_row))
         leaves = ~is_delete[of_row]
         for name in self._context.rule.ordering_columns:
-            if name in gone.column_names:  # without a value it wins whatever it meets
-                column = gone.column(name)
-                at = gone.column_names.index(name)
-                kept = pc.if_else(pa.array(leaves), pa.scalar(None, column.type), column)
-                gone = gone.set_column(at, gone.schema.field(name), kept)
+            if name in deletes.column_names:  # without a value it wins whatever it meets
+                column = deletes.column(name)
+                at = deletes.column_names.index(name)
+                ordering = pc.if_else(pa.array(leaves), pa.scalar(None, column.type), column)
+                deletes = deletes.set_column(at, deletes.schema.field(name), ordering)
         if len(others):
-            gone = self._with_paths(gone, self._slice_paths[of_slice])
+            deletes = self._with_paths(deletes, self._slice_paths[of_slice])
         written = _marked(written, is_delete).filter(pa.array(~late))
-        both = pa.concat_tables([written, _marked(gone, np.ones(len(others), dtype=bool))])
+        both = pa.concat_tables([written, _marked(deletes, np.ones(len(others), dtype=bool))])
         return _Decided(both, np.concatenate([target[~late], of_slice]), frozenset(of_slice[leaves].tolist()))
 
     def _with_paths(self, rows: pa.Table, paths: np.ndarray) -> pa.Table:
@@ -379,13 +380,13 @@ def _grouped(rows: pa.Table) -> np.ndarray:
 
 
 def _by_slice(
-    found: _Found, batch: _Batch, storage: Storage, stage_to: str | None
+    pairs: _Found, batch: _Batch, storage: Storage, stage_to: str | None
 ) -> Iterator[tuple[int, tuple[Matches, ...]]]:
-    """Pairs, which stand in the order of file groups and chunks, as matches."""
-    for part in _runs(found.slices, batch.numbers[found.rows]):
-        number, rows = int(batch.numbers[found.rows[part[0]]]), batch.at[found.rows[part]]
-        matches = make_matches(number, rows, found.places[part], storage=storage, stage_to=stage_to)
-        yield int(found.slices[part[0]]), (matches,)
+    """The pairs as matches, which stand in the order of file groups and chunks."""
+    for part in _runs(pairs.slices, batch.numbers[pairs.rows]):
+        number, rows = int(batch.numbers[pairs.rows[part[0]]]), batch.at[pairs.rows[part]]
+        matches = make_matches(number, rows, pairs.places[part], storage=storage, stage_to=stage_to)
+        yield int(pairs.slices[part[0]]), (matches,)
 
 
 def _by_partition(

@@ -48,7 +48,7 @@ class Hints:
     """What an index says of the rows of a chunk."""
 
     number: int
-    found: tuple[tuple[FileGroupId, Matches], ...]
+    by_group: tuple[tuple[FileGroupId, Matches], ...]
     """The rows by the file group of their entries, of those that count."""
     absent: int
     """Rows without an entry."""
@@ -88,7 +88,7 @@ def run_hints(storage: Storage, index: KeyIndex, visible: VisibleInstants, task:
     encoded = whole(load_chunk(storage, task.chunk).column(RECORD_KEY)).dictionary_encode()
     places = _places_of(index, encoded.dictionary)
     rows = encoded.indices.to_numpy(zero_copy_only=False)
-    known = pc.is_valid(places.column(INSTANT_TIME)).to_numpy()
+    has_entry = pc.is_valid(places.column(INSTANT_TIME)).to_numpy()
     instants = pc.unique(places.column(INSTANT_TIME)).to_pylist()
     counted = pa.array([each for each in instants if each is not None and visible.sees(each)], pa.string())
     counts = pc.is_in(places.column(INSTANT_TIME), value_set=counted).to_numpy()
@@ -96,15 +96,15 @@ def run_hints(storage: Storage, index: KeyIndex, visible: VisibleInstants, task:
     if counts.any() and (paths.null_count or ids.null_count):
         counts &= (pc.is_valid(paths).to_numpy(zero_copy_only=False)) & pc.is_valid(ids).to_numpy(zero_copy_only=False)
     group_of = np.where(counts, _codes(paths) * max(1, len(ids.dictionary)) + _codes(ids), -1)
-    found = []
+    hints = []
     for code, matches in _by_code(storage, task, group_of[rows]):
         path, file_id = divmod(code, max(1, len(ids.dictionary)))
-        found.append((FileGroupId(paths.dictionary[path].as_py(), ids.dictionary[file_id].as_py()), matches))
-    return Hints(task.number, tuple(found), int((~known[rows]).sum()), int((known & ~counts)[rows].sum()))
+        hints.append((FileGroupId(paths.dictionary[path].as_py(), ids.dictionary[file_id].as_py()), matches))
+    return Hints(task.number, tuple(hints), int((~has_entry[rows]).sum()), int((has_entry & ~counts)[rows].sum()))
 
 
 def _places_of(index: KeyIndex, keys: pa.Array) -> pa.Table:
-    found = [PLACES.empty_table()]
+    tables = [PLACES.empty_table()]
     for start in range(0, len(keys), _KEYS_AT_ONCE):
         some = keys.slice(start, _KEYS_AT_ONCE)
         with _failures_of(index):
@@ -118,8 +118,8 @@ def _places_of(index: KeyIndex, keys: pa.Array) -> pa.Table:
                 f"index {type(index).__name__} was asked about {len(some)} keys and did not give a table of as many rows with the "
                 f"columns {', '.join(PLACES.names)}"
             )
-        found.append(places.select(PLACES.names).cast(PLACES))
-    return pa.concat_tables(found).combine_chunks()
+        tables.append(places.select(PLACES.names).cast(PLACES))
+    return pa.concat_tables(tables).combine_chunks()
 
 
 def _codes(encoded: pa.DictionaryArray) -> np.ndarray:
@@ -141,20 +141,20 @@ def _by_code(storage: Storage, task: HintTask, codes: np.ndarray) -> Iterator[tu
 
 
 def run_removals(storage: Storage, index: KeyIndex, context: WriteContext, task: PutTask) -> None:
-    """Delete the entries of rows that are gone. A delete that may lose against the stored row leaves its entry.
+    """Delete the entries of deleted rows. A delete that may lose against the stored row leaves its entry.
 
     So does one that may stand for a row that moves: its entry is put as well, and HBase takes what is put in the millisecond of a
     delete for older.
     """
-    gone: list[pa.Array] = []
+    deleted_keys: list[pa.Array] = []
     lives: list[pa.Array] = [pa.array([], pa.string())]
     for rows in _written(storage, context, task.rows, range(task.moved_from)):
         _, is_delete, always = deletes_of(rows, context)
         keys = whole(rows.column(RECORD_KEY))
-        gone.append(keys.filter(pa.array(is_delete & always)))
+        deleted_keys.append(keys.filter(pa.array(is_delete & always)))
         lives.append(keys.filter(pa.array(~is_delete)))
-    if gone:
-        keys = pc.unique(pa.concat_arrays(gone))
+    if deleted_keys:
+        keys = pc.unique(pa.concat_arrays(deleted_keys))
         keys = keys.filter(pc.invert(pc.is_in(keys, value_set=pa.concat_arrays(lives))))
         for start in range(0, len(keys), _KEYS_AT_ONCE):
             with _failures_of(index):

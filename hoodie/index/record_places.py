@@ -62,16 +62,16 @@ def plan_places(chunks: Sequence[Chunk], index: RecordIndex, *, stage_to: str | 
 
 def run_places(storage: Storage, cache: Cache, task: PlacesTask) -> FoundPlaces:
     """The rows whose keys are stored, by file group and chunk."""
-    found: list[tuple[FileGroupId, Matches]] = []
+    matches_of: list[tuple[FileGroupId, Matches]] = []
     try:
         for number, chunk in task.chunks:
             rows_of = load_chunk(storage, chunk)
             keys, paths = (rows_of.column(name).combine_chunks() for name in (RECORD_KEY, PARTITION_PATH))
             for group, rows in _by_group(task.index.places(storage, cache, keys, paths)):
-                found.append((group, make_matches(number, rows, storage=storage, stage_to=task.stage_to)))
+                matches_of.append((group, make_matches(number, rows, storage=storage, stage_to=task.stage_to)))
     except _DISTRUST as exc:
         return FoundPlaces((), str(exc))
-    return FoundPlaces(tuple(found))
+    return FoundPlaces(tuple(matches_of))
 
 
 def _by_group(places: pa.Table) -> Sequence[tuple[FileGroupId, np.ndarray]]:

@@ -46,10 +46,10 @@ def rings_of(
     for each in snapshot.view.latest_slices(paths) if paths else ():
         slices[each.group.partition_path].append(each)
     one = partial(_ring_of, storage, snapshot, slices, new_count)
-    found = {path: ring for path, ring in zip(paths, storage.each(one, paths), strict=True) if ring is not None}
-    for path, ring in found.items() if strict else ():
+    result = {path: ring for path, ring in zip(paths, storage.each(one, paths), strict=True) if ring is not None}
+    for path, ring in result.items() if strict else ():
         _check(ring, slices[path], snapshot.view, table=storage.uri)
-    return found
+    return result
 
 
 def is_on(ring: HashRing, slices: Iterable[FileSlice], view: FileSystemView) -> bool:
@@ -136,9 +136,9 @@ def _stored_ring(
 
 def _counts(timeline: Timeline, instant: InstantTime) -> bool:
     """Whether the instant is completed, or so old that only marks and files say it."""
-    found = timeline.find(instant, Action.REPLACECOMMIT)
-    if found is not None:
-        return found.is_completed
+    commit = timeline.find(instant, Action.REPLACECOMMIT)
+    if commit is not None:
+        return commit.is_completed
     first = timeline.instants[0].time if timeline.instants else None
     return first is not None and instant < first
 

@@ -87,7 +87,7 @@ class KnownFile:
     def size_bytes(self) -> int:
         return 0 if self.keys is None else self.keys.nbytes + _INDEX_BYTES * len(self.keys)
 
-    def places(self, sought: SoughtKeys) -> np.ndarray:
+    def places(self, keys: SoughtKeys) -> np.ndarray:
         """For each of the keys the number of the first row that has it, -1 where none does."""
         stored = self.keys
         if stored is None:
@@ -96,11 +96,11 @@ class KnownFile:
         index = self._index  # another thread's block may undo it meanwhile
         if index is None:
             index = self._index = HashIndex(stored)
-        pairs = index.pairs(sought)
+        pairs = index.pairs(keys)
         if pairs is None:
-            return places_among(sought.keys, stored)
+            return places_among(keys.keys, stored)
         numbers, rows = pairs
-        return _first_rows(len(sought), *_only(confirmed(sought.keys, numbers, stored, rows), numbers, rows))
+        return _first_rows(len(keys), *_only(confirmed(keys.keys, numbers, stored, rows), numbers, rows))
 
     def join(self, block: KeyBlock) -> None:
         """Be asked as one of the block from now on."""
@@ -131,22 +131,22 @@ class KeyBlock:
         for file in files:
             file.join(self)
 
-    def places(self, sought: SoughtKeys) -> dict[KnownFile, np.ndarray]:
+    def places(self, keys: SoughtKeys) -> dict[KnownFile, np.ndarray]:
         """For each file that has any of the keys what `KnownFile.places` gives."""
-        pairs = self._index.pairs(sought)
+        pairs = self._index.pairs(keys)
         if pairs is None:
-            places = {file: file.places(sought) for file in self.files}
+            places = {file: file.places(keys) for file in self.files}
             return {file: rows for file, rows in places.items() if (rows >= 0).any()}
         numbers, places_in_all = pairs
         of_file = np.searchsorted(self._begins, places_in_all, side="right") - 1
-        found = {}
+        result = {}
         for at in np.unique(of_file):
             mine = of_file == at
             sought_here, rows = numbers[mine], places_in_all[mine] - self._begins[at]
-            same = confirmed(sought.keys, sought_here, self._keys[at], rows)
+            same = confirmed(keys.keys, sought_here, self._keys[at], rows)
             if same.any():
-                found[self.files[at]] = _first_rows(len(sought), *_only(same, sought_here, rows))
-        return found
+                result[self.files[at]] = _first_rows(len(keys), *_only(same, sought_here, rows))
+        return result
 
 
 def _only(mask: np.ndarray, numbers: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -155,9 +155,9 @@ def _only(mask: np.ndarray, numbers: np.ndarray, rows: np.ndarray) -> tuple[np.n
 
 def _first_rows(count: int, numbers: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """For each of so many keys the least of its rows, -1 where it has none; `rows` of a key ascend."""
-    found = np.full(count, -1, dtype=np.int32)
-    found[numbers[::-1]] = rows[::-1]  # of repeated numbers numpy keeps the last assignment
-    return found
+    result = np.full(count, -1, dtype=np.int32)
+    result[numbers[::-1]] = rows[::-1]  # of repeated numbers numpy keeps the last assignment
+    return result
 
 
 def in_blocks(files: Sequence[KnownFile | None]) -> None:
@@ -224,11 +224,11 @@ def places_among(keys: pa.Array, stored: pa.Array) -> np.ndarray:
         return result
     of_stored = _indices(stored, keys)
     hits = np.flatnonzero(of_stored >= 0)[::-1]
-    found = np.full(len(keys), -1, dtype=np.int32)
-    found[of_stored[hits]] = hits  # of repeated indices numpy keeps the last assignment: the first row
+    positions = np.full(len(keys), -1, dtype=np.int32)
+    positions[of_stored[hits]] = hits  # of repeated indices numpy keeps the last assignment: the first row
     if len(keys) > 1 and pc.count_distinct(keys).as_py() != len(keys):
-        found = found[_indices(keys, keys)]
-    return found
+        positions = positions[_indices(keys, keys)]
+    return positions
 
 
 def _indices(keys: pa.Array, among: pa.Array) -> np.ndarray:

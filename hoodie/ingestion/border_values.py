@@ -75,17 +75,17 @@ def border_of(value: pa.Scalar, origin: str) -> Border:
     kind = value.type
     if pa.types.is_timestamp(kind):
         return _time(value)
-    found: Any = value.as_py()
+    python_value: Any = value.as_py()
     if pa.types.is_date(kind):
-        return Border(str(found), TIME)
+        return Border(str(python_value), TIME)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return Border(str(found), TEXT)
+        return Border(str(python_value), TEXT)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        number = Decimal(repr(found)) if isinstance(found, float) else Decimal(found)
+        number = Decimal(repr(python_value)) if isinstance(python_value, float) else Decimal(python_value)
         if number.is_finite():
             return Border(format(number.normalize(_EXACT), "f"), NUMBER)
     raise OptionError(
-        f"{origin} has {found!r} of type {kind}: an incremental column has finite numbers, times or texts"
+        f"{origin} has {python_value!r} of type {kind}: an incremental column has finite numbers, times or texts"
     )
 
 

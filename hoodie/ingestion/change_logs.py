@@ -109,18 +109,18 @@ class Changes:
     needed: tuple[str, ...] = ()
     """Columns without which a stored row is not found, beside the record key."""
 
-    def known_of_events(self, known: pa.Schema | None) -> pa.Schema | None:
-        """What is known of the columns of events, by those of rows."""
-        return known if self.kind == "dms" else None
+    def schema_of_events(self, row_schema: pa.Schema | None) -> pa.Schema | None:
+        """The schema by which events are read, for rows of `row_schema`; None if Debezium wraps the rows."""
+        return row_schema if self.kind == "dms" else None
 
-    def rows_of(self, events: pa.Table, known: pa.Schema | None) -> tuple[pa.Table, list[BadRecord]]:
+    def rows_of(self, events: pa.Table, schema: pa.Schema | None) -> tuple[pa.Table, list[BadRecord]]:
         """The rows that events are about, and events that cannot be taken."""
         bad: list[BadRecord] = []
         if not events.num_rows:
             return pa.table({}), bad
         rows = self._of_dms(events, bad) if self.kind == "dms" else self._of_debezium(events, bad)
-        rows = _of_known_types(rows, known, bad)
-        return with_columns_of(with_known_types(rows), known), bad
+        rows = _of_known_types(rows, schema, bad)
+        return with_columns_of(with_known_types(rows), schema), bad
 
     def _of_dms(self, events: pa.Table, bad: list[BadRecord]) -> pa.Table:
         """A full load has no operations."""
@@ -202,15 +202,15 @@ class ChangeLog:
     def __str__(self) -> str:
         return f"the change log in {self.events}"
 
-    def next(self, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
-        return self.round(self.events.next(after, bounds, self.changes.known_of_events(known)), known)
+    def next(self, after: Checkpoint | None, bounds: Bounds, schema: pa.Schema | None) -> Round | None:
+        return self.round(self.events.next(after, bounds, self.changes.schema_of_events(schema)), schema)
 
-    def round(self, events: Round | None, known: pa.Schema | None) -> Round | None:
+    def round(self, events: Round | None, schema: pa.Schema | None) -> Round | None:
         """A round of events as one of rows."""
         if events is None:
             return None
-        found = events.rows if isinstance(events.rows, pa.Table) else events.rows.read_all()
-        rows, bad = self.changes.rows_of(found, known)
+        table = events.rows if isinstance(events.rows, pa.Table) else events.rows.read_all()
+        rows, bad = self.changes.rows_of(table, schema)
         return replace(events, rows=rows, bad=[*events.bad, *bad])
 
 
@@ -297,11 +297,11 @@ def _sequence(rows: pa.Table) -> Any:
     return pc.binary_join_element_wise(number, rows.column("_event_pos").cast(pa.string()), ".")
 
 
-def _of_known_types(rows: pa.Table, known: pa.Schema | None, bad: list[BadRecord]) -> pa.Table:
+def _of_known_types(rows: pa.Table, schema: pa.Schema | None, bad: list[BadRecord]) -> pa.Table:
     try:
-        return with_types(rows, known)
+        return with_types(rows, schema)
     except pa.ArrowException:
-        fits = fitting(rows, {each.name: each.type for each in known or ()})
+        fits = fitting(rows, {each.name: each.type for each in schema or ()})
     for row in rows.filter(pc.invert(fits)).to_pylist():  # the bad ones only
         bad.append(BadRecord(_ORIGIN, "a value is not of its column's type", shown(json.dumps(row, default=str))))
-    return with_types(rows.filter(fits), known)
+    return with_types(rows.filter(fits), schema)

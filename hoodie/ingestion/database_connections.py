@@ -72,9 +72,9 @@ class Database:
             if isinstance(exc, HoodieError):
                 raise
             kind = OptionError if isinstance(exc, dbapi.ProgrammingError) else HoodieError
-            found = self._without_secrets(str(exc))
-            raise kind(f"{purpose} of database {self} cannot be read: {found.strip()}") from (
-                exc if found == str(exc) else None
+            text = self._without_secrets(str(exc))
+            raise kind(f"{purpose} of database {self} cannot be read: {text.strip()}") from (
+                exc if text == str(exc) else None
             )
 
     def _arguments(self) -> dict[str, Any]:
@@ -130,8 +130,8 @@ def parse_database(
 
 
 def _scheme(address: str) -> str:
-    found = _SCHEME.match(address)
-    return found[0].lower() if found else ""
+    match = _SCHEME.match(address)
+    return match[0].lower() if match else ""
 
 
 def _secrets(uri: str) -> Iterator[str]:

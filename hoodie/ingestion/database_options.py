@@ -20,19 +20,21 @@ def database_source(kind: str, address: str, options: Mapping[str, str] | None) 
     Raises:
         OptionError: an option is unknown or missing, or two contradict each other.
     """
-    given = dict(options or {})
-    for name in given:
+    settings = dict(options or {})
+    for name in settings:
         if name not in (*_OURS, *_OF_DRIVERS) and "." not in name:
             raise OptionError(
                 f"{name!r} is no option of a database as a source; there are {', '.join(_OURS)}, and those of the driver (adbc.…)"
             )
-    ours = {name: given.pop(name) for name in _OURS if name in given}
+    ours = {name: settings.pop(name) for name in _OURS if name in settings}
     table, query = ours.get("table"), ours.get("query", "").strip().rstrip(";") or None
     database = parse_database(
-        address, driver=ours.get("driver"), user=ours.get("user"), password=_password(ours), settings=given
+        address, driver=ours.get("driver"), user=ours.get("user"), password=_password(ours), settings=settings
     )
     if bool(table) == bool(query):
-        raise OptionError(f"database {database} needs one of the source's options table and query, not {_shown(ours)}")
+        raise OptionError(
+            f"database {database} needs one of the source's options table and query, not {_names_of(ours)}"
+        )
     column = ours.get("column")
     strict, look_back = _flag(ours.get("strict", "false")), _amount(ours.get("look_back", "0"))
     if column is None and (strict or look_back):
@@ -42,10 +44,10 @@ def database_source(kind: str, address: str, options: Mapping[str, str] | None) 
     return DatabaseSource(database, table or None, query, column, strict, look_back)
 
 
-def _password(given: Mapping[str, str]) -> str | None:
-    if "password_file" not in given:
-        return given.get("password")
-    path = Path(given["password_file"])
+def _password(options: Mapping[str, str]) -> str | None:
+    if "password_file" not in options:
+        return options.get("password")
+    path = Path(options["password_file"])
     try:
         return path.read_text().strip()
     except OSError as exc:
@@ -68,5 +70,5 @@ def _amount(text: str) -> float:
     return amount
 
 
-def _shown(given: Mapping[str, str]) -> str:
-    return " and ".join(name for name in ("table", "query") if name in given) or "none"
+def _names_of(options: Mapping[str, str]) -> str:
+    return " and ".join(name for name in ("table", "query") if name in options) or "none"

@@ -30,7 +30,7 @@ def is_readable(kind: pa.DataType) -> bool:
 
 
 def with_table_types(
-    rows: pa.Table, known: pa.Schema | None, decimals: Mapping[str, pa.DataType], *, origin: str
+    rows: pa.Table, schema: pa.Schema | None, decimals: Mapping[str, pa.DataType], *, origin: str
 ) -> pa.Table:
     """Columns by the types that the table has, as far as they fit; numbers of the database as decimals.
 
@@ -38,8 +38,8 @@ def with_table_types(
         OptionError: a number does not fit, or a column has a type that is of the database alone.
     """
     for at, field in enumerate(rows.schema):
-        place = -1 if known is None else known.get_field_index(field.name)
-        wanted = known.field(place).type if known is not None and place >= 0 else None
+        place = -1 if schema is None else schema.get_field_index(field.name)
+        target = schema.field(place).type if schema is not None and place >= 0 else None
         kind = field.type
         if not is_readable(kind):
             raise OptionError(
@@ -50,17 +50,17 @@ def with_table_types(
             chunks: Any = column.chunks
             column = pa.chunked_array([chunk.storage for chunk in chunks], pa.string())
         if is_number(kind):
-            wanted = wanted or decimals.get(field.name, ANY_DECIMAL)
-            column = _as_number(column, wanted, f"column {field.name!r} of {origin}")
-        elif wanted is not None and wanted != column.type:
-            column = _fitted(column, wanted)
+            target = target or decimals.get(field.name, ANY_DECIMAL)
+            column = _as_number(column, target, f"column {field.name!r} of {origin}")
+        elif target is not None and target != column.type:
+            column = _fitted(column, target)
         rows = rows.set_column(at, field.name, column)
     return rows
 
 
-def without_guessed_types(rows: pa.Table, known: pa.Schema | None) -> pa.Table:
+def without_guessed_types(rows: pa.Table, schema: pa.Schema | None) -> pa.Table:
     """The same without columns of nothing but null where the table does not know them: SQLite cannot tell their types."""
-    names = set(known.names if known is not None else ())
+    names = set(schema.names if schema is not None else ())
     for name in rows.schema.names if rows.num_rows else ():
         at = rows.schema.get_field_index(name)
         if rows.column(at).null_count == rows.num_rows:
@@ -68,18 +68,18 @@ def without_guessed_types(rows: pa.Table, known: pa.Schema | None) -> pa.Table:
     return rows
 
 
-def _as_number(column: pa.ChunkedArray, wanted: pa.DataType, origin: str) -> Any:
+def _as_number(column: pa.ChunkedArray, kind: pa.DataType, origin: str) -> Any:
     try:
-        return pc.cast(column, wanted)
+        return pc.cast(column, kind)
     except pa.ArrowException as exc:
         raise OptionError(
-            f"{origin} has a number that is not {wanted}: {exc}; cast it in a query, or make the table with a type that holds it"
+            f"{origin} has a number that is not {kind}: {exc}; cast it in a query, or make the table with a type that holds it"
         ) from exc
 
 
-def _fitted(column: pa.ChunkedArray, wanted: pa.DataType) -> Any:
-    """As the table has it; what does not fit stays as it is, and the write widens the table or says what is wrong."""
+def _fitted(column: pa.ChunkedArray, kind: pa.DataType) -> Any:
+    """The column in the table's type; unchanged where values do not fit, so that the write widens the table or refuses them."""
     try:
-        return pc.cast(column, wanted)
+        return pc.cast(column, kind)
     except pa.ArrowException:
         return column

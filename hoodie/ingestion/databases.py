@@ -55,16 +55,16 @@ class DatabaseSource:
     def _rows(self) -> str:
         return f"{self.table} hoodie_source" if self.table else f"({self.query}) hoodie_source"
 
-    def next(self, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
+    def next(self, after: Checkpoint | None, bounds: Bounds, schema: pa.Schema | None) -> Round | None:
         with self.database.connected(self._what) as connection:
             if self.column is None:
-                rows = self._read(connection, "", (), known)
+                rows = self._read(connection, "", (), schema)
                 return Round(rows, Checkpoint(""), pieces=1, bytes=rows.nbytes, whole=True, repeats=after is not None)
             border = self._border(connection, after)
             if border is None:
                 self._tell_of_nulls(connection)
             condition, values = self._condition(border, bounds.rows)
-            rows = self._read(connection, f" WHERE {condition} ORDER BY {self.column}", values, known)
+            rows = self._read(connection, f" WHERE {condition} ORDER BY {self.column}", values, schema)
         return self._round(rows, border, after, bounds)
 
     def _condition(self, border: Border | None, most: int | None) -> tuple[str, list[str]]:
@@ -96,25 +96,25 @@ class DatabaseSource:
             return None
         column = rows.column(self._place(rows.schema))
         newest = border_of(column[-1], f"column {self.column} of {self}")
-        found = Unseen(rows)
+        unseen = Unseen(rows)
         if border is not None and after is not None and not self.strict:
-            found = without_noted(rows, after.more.get(_SEEN))
-            if not found.rows.num_rows:
+            unseen = without_noted(rows, after.more.get(_SEEN))
+            if not unseen.rows.num_rows:
                 return None
             if _SEEN not in after.more or self.look_back > float(str(after.more.get(_LOOK_BACK, 0))):
-                found = found._replace(repeats=True)
+                unseen = unseen._replace(repeats=True)
         more: dict[str, object] = {_BORDER: newest.kind}
         if not self.strict:
             more[_LOOK_BACK] = self.look_back
             again = newest.back(self.look_back).not_before(column)
             more[_SEEN] = note_rows(rows.filter(again))
         return Round(
-            found.rows,
+            unseen.rows,
             Checkpoint(newest.text, more),
             pieces=1,
-            bytes=found.rows.nbytes,
+            bytes=unseen.rows.nbytes,
             waiting=int(bounds.rows is not None and rows.num_rows >= bounds.rows),
-            repeats=found.repeats,
+            repeats=unseen.repeats,
         )
 
     def _border(self, connection: Any, after: Checkpoint | None) -> Border | None:
@@ -141,21 +141,21 @@ class DatabaseSource:
         if count:
             log.warning("%s of %s, whose %s is null, are not read", format_count(count, "row"), self, self.column)
 
-    def _read(self, connection: Any, rest: str, values: Sequence[str], known: pa.Schema | None) -> pa.Table:
+    def _read(self, connection: Any, rest: str, values: Sequence[str], schema: pa.Schema | None) -> pa.Table:
         columns, decimals = "*", _NO_DECIMALS
         if self.database.scheme == POSTGRESQL:
             columns, decimals = self._postgresql_columns(connection), self._postgresql_decimals(connection)
         rows = self._fetch(connection, f"SELECT {columns} FROM {self._rows}{rest}", values)
         if self.database.scheme == SQLITE:
-            rows = without_guessed_types(rows, known)
-        return with_table_types(rows, known, decimals, origin=str(self))
+            rows = without_guessed_types(rows, schema)
+        return with_table_types(rows, schema, decimals, origin=str(self))
 
     def _fetch(self, connection: Any, statement: str, values: Sequence[str] = ()) -> pa.Table:
         settings = _ALL_ROWS_AT_ONCE if self.database.scheme == SQLITE else None
         with connection.cursor(adbc_stmt_kwargs=settings) as cursor:
             cursor.execute(statement, tuple(values) or None)
-            found: pa.Table = cursor.fetch_arrow_table()
-            return found
+            result: pa.Table = cursor.fetch_arrow_table()
+            return result
 
     def _postgresql_columns(self, connection: Any) -> str:
         """All, those as text that Arrow has no type for."""
@@ -168,13 +168,13 @@ class DatabaseSource:
         """Digits of numbers, as the table declares them; their modifier has them in its halves."""
         if self.table is None:
             return {}
-        found = self._fetch(
+        rows = self._fetch(
             connection,
             "SELECT attname::text, atttypmod - 4 FROM pg_attribute "
             "WHERE attrelid = to_regclass($1) AND atttypid = 'numeric'::regtype AND atttypmod > 0",
             (self.table,),
         )
-        pairs: Any = zip(found.column(0).to_pylist(), found.column(1).to_pylist(), strict=True)
+        pairs: Any = zip(rows.column(0).to_pylist(), rows.column(1).to_pylist(), strict=True)
         digits = ((name, modifier >> 16 & 0xFFFF, modifier & 0x7FF) for name, modifier in pairs)
         return {name: pa.decimal128(all_of_them, after) for name, all_of_them, after in digits if all_of_them <= 38}
 

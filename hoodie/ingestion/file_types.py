@@ -30,16 +30,16 @@ class Looked(NamedTuple):
         return any(field.type != types.field(field.name).type for field in self.schema if field.name in types.names)
 
 
-def look(source: FolderSource, known: pa.Schema | None, info: FileInfo) -> Looked:
-    """The columns of a file, and what cannot be a row of them."""
-    found = source.decoded(info, known)
-    return Looked(found.rows.schema, found.bad)
+def look(source: FolderSource, schema: pa.Schema | None, info: FileInfo) -> Looked:
+    """The columns of a file, and its records that do not fit them."""
+    decoded = source.decoded(info, schema)
+    return Looked(decoded.rows.schema, decoded.bad)
 
 
 def columns_of(looked: Sequence[Looked]) -> pa.Schema:
     """Columns of all files: where their types do not meet, that of the first file counts."""
-    found = reduce(wider, (each.schema for each in looked), pa.schema([]))
-    return with_known_types(found.empty_table()).schema
+    schema = reduce(wider, (each.schema for each in looked), pa.schema([]))
+    return with_known_types(schema.empty_table()).schema
 
 
 def looked_again(source: FolderSource, types: pa.Schema, info: FileInfo) -> Looked:
@@ -53,8 +53,8 @@ def rows_of_file(source: FolderSource, types: pa.Schema, info: FileInfo) -> Iter
 
 
 def _decoded(source: FolderSource, types: pa.Schema, info: FileInfo) -> Decoded:
-    found = source.decoded(info, types)
+    decoded = source.decoded(info, types)
     try:
-        return found._replace(rows=with_types(found.rows, types))
+        return decoded._replace(rows=with_types(decoded.rows, types))
     except pa.ArrowException as exc:
-        return Decoded(pa.table({}), (*found.bad, not_fitting(info, exc)))
+        return Decoded(pa.table({}), (*decoded.bad, not_fitting(info, exc)))

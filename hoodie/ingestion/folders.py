@@ -27,7 +27,7 @@ _HIDDEN = (".", "_")
 _TAKEN = "taken"
 
 
-class TakenFiles(NamedTuple):
+class NewFiles(NamedTuple):
     """What a round reads."""
 
     files: tuple[FileInfo, ...]
@@ -58,18 +58,18 @@ class FolderSource:
     def __str__(self) -> str:
         return f"the folder {self.storage.uri}"
 
-    def next(self, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
-        taken = self.taken(after, bounds)
-        return None if taken is None else taken.round(*self._read(taken.files, known))
+    def next(self, after: Checkpoint | None, bounds: Bounds, schema: pa.Schema | None) -> Round | None:
+        new = self.new_files(after, bounds)
+        return None if new is None else new.round(*self._read(new.files, schema))
 
-    def taken(self, after: Checkpoint | None, bounds: Bounds) -> TakenFiles | None:
+    def new_files(self, after: Checkpoint | None, bounds: Bounds) -> NewFiles | None:
         """The new files up to the bounds, unread; None: there is none."""
         new = sorted(self._new(after), key=lambda info: (_ms(info), info.path))
         files = tuple(_bounded(new, bounds))
-        return TakenFiles(files, _behind(after, files), len(new) - len(files)) if files else None
+        return NewFiles(files, _behind(after, files), len(new) - len(files)) if files else None
 
     def _new(self, after: Checkpoint | None) -> Iterator[FileInfo]:
-        last_ms, taken = _read_checkpoint(after)
+        last_ms, old_paths = _read_checkpoint(after)
         for info in self.storage.list("", recursive=True):
             parts = info.path.split("/")
             if info.is_folder or any(part.startswith(_HIDDEN) for part in parts) or info.size_bytes == 0:
@@ -77,37 +77,37 @@ class FolderSource:
             if self.format is None and format_of(info.name) is None:
                 continue
             late = _TAKEN in (after.more if after else {}) and _ms(info) > last_ms - LATE_MS
-            if _ms(info) > last_ms or (late and info.path not in taken):
+            if _ms(info) > last_ms or (late and info.path not in old_paths):
                 yield info
 
-    def _read(self, taken: Sequence[FileInfo], known: pa.Schema | None) -> tuple[pa.Table, list[BadRecord]]:
+    def _read(self, files: Sequence[FileInfo], schema: pa.Schema | None) -> tuple[pa.Table, list[BadRecord]]:
         rows = pa.table({})
         bad: list[BadRecord] = []
-        for info in taken:
+        for info in files:
             try:
-                found = self.decoded(info, known)
-                together = _together(rows, found.rows)
+                decoded = self.decoded(info, schema)
+                together = _together(rows, decoded.rows)
             except pa.ArrowException:  # a column has other values than in the files before: only these are bad
-                found = self.decoded(info, wider(known or pa.schema([]), with_known_types(rows).schema))
+                decoded = self.decoded(info, wider(schema or pa.schema([]), with_known_types(rows).schema))
                 try:
-                    together = _together(rows, found.rows)
+                    together = _together(rows, decoded.rows)
                 except pa.ArrowException as exc:
-                    found = Decoded(pa.table({}))
+                    decoded = Decoded(pa.table({}))
                     together = rows
                     bad.append(not_fitting(info, exc))
             rows = together
-            bad += found.bad
+            bad += decoded.bad
         return with_known_types(rows), bad
 
-    def decoded(self, info: FileInfo, known: pa.Schema | None) -> Decoded:
-        """What a file has; columns that are known get their types, as far as its format leaves them open."""
+    def decoded(self, info: FileInfo, schema: pa.Schema | None) -> Decoded:
+        """The rows of a file; columns of the schema get its types, as far as the file's format leaves them open."""
         kind = self.format or format_of(info.name)
         if kind is None:
             raise OptionError(f"{self} has {info.path}, whose format its name does not tell: give format=")
         content = self.storage.read(info.path)
         if self.unwraps and kind == "json":
             content = b"\n".join(unwrapped(content.splitlines()))
-        return decoder(kind)(info.path, content, known)
+        return decoder(kind)(info.path, content, schema)
 
 
 def not_fitting(info: FileInfo, error: pa.ArrowException) -> BadRecord:
@@ -139,8 +139,8 @@ def _read_checkpoint(after: Checkpoint | None) -> tuple[int, Mapping[str, Any]]:
     if after is None:
         return -1, {}
     try:
-        taken = after.more.get(_TAKEN, {})
-        return int(after.text), taken if isinstance(taken, dict) else {}
+        paths = after.more.get(_TAKEN, {})
+        return int(after.text), paths if isinstance(paths, dict) else {}
     except ValueError as exc:
         raise OptionError(
             f"the checkpoint {after.text!r} is not the time of a file in milliseconds: another source has been written to this table "
@@ -148,8 +148,8 @@ def _read_checkpoint(after: Checkpoint | None) -> tuple[int, Mapping[str, Any]]:
         ) from exc
 
 
-def _behind(after: Checkpoint | None, taken: Sequence[FileInfo]) -> Checkpoint:
+def _behind(after: Checkpoint | None, files: Sequence[FileInfo]) -> Checkpoint:
     last_ms, before = _read_checkpoint(after)
-    newest_ms = max(last_ms, *map(_ms, taken))
-    noted = {**before, **{info.path: _ms(info) for info in taken}}
+    newest_ms = max(last_ms, *map(_ms, files))
+    noted = {**before, **{info.path: _ms(info) for info in files}}
     return Checkpoint(str(newest_ms), {_TAKEN: {p: ms for p, ms in noted.items() if ms > newest_ms - LATE_MS}})

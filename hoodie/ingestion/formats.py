@@ -32,28 +32,28 @@ Decode = Callable[[str, bytes, pa.Schema | None], Decoded]
 """The rows of a file of this name and content; columns of the schema get its types."""
 
 
-def decode_json(name: str, content: bytes, known: pa.Schema | None) -> Decoded:
-    """Lines of JSON objects. Columns that are not known get the types of their values; a text stays a text."""
+def decode_json(name: str, content: bytes, schema: pa.Schema | None) -> Decoded:
+    """Lines of JSON objects. Columns outside the schema get the types of their values; a text stays a text."""
     bad: list[BadRecord] = []
-    types = inferred_types(content, known)
-    tables = list(_json_rows(name, content, types, known, bad))
+    types = inferred_types(content, schema)
+    tables = list(_json_rows(name, content, types, schema, bad))
     return Decoded(_together(tables), tuple(bad))
 
 
-def inferred_types(content: bytes, known: pa.Schema | None) -> pa.Schema | None:
-    """The known columns, and those that are found. Where types of a column do not meet, that of the most lines counts."""
-    types = json_types(known)
+def inferred_types(content: bytes, schema: pa.Schema | None) -> pa.Schema | None:
+    """The columns of `schema`, and those that the lines add. If a column has several types, that of most lines counts."""
+    types = json_types(schema)
     return of_most_lines(types_of_lines(content, types), types)
 
 
-def json_types(known: pa.Schema | None) -> pa.Schema | None:
+def json_types(schema: pa.Schema | None) -> pa.Schema | None:
     """By which values of these columns are read from JSON."""
-    return None if known is None else pa.schema([pa.field(each.name, _json_type(each.type)) for each in known])
+    return None if schema is None else pa.schema([pa.field(each.name, _json_type(each.type)) for each in schema])
 
 
-def of_most_lines(found: Iterable[tuple[int, pa.Schema]], types: pa.Schema | None) -> pa.Schema | None:
+def of_most_lines(schemas_of_lines: Iterable[tuple[int, pa.Schema]], types: pa.Schema | None) -> pa.Schema | None:
     """The columns of all, those of `types` first."""
-    for _, each in sorted(found, key=lambda part: -part[0]):
+    for _, each in sorted(schemas_of_lines, key=lambda part: -part[0]):
         types = each if types is None else wider(types, each)
     return types
 
@@ -79,19 +79,19 @@ def wider(first: pa.Schema, second: pa.Schema) -> pa.Schema:
 
 
 def _json_rows(
-    name: str, content: bytes, types: pa.Schema | None, known: pa.Schema | None, bad: list[BadRecord]
+    name: str, content: bytes, types: pa.Schema | None, schema: pa.Schema | None, bad: list[BadRecord]
 ) -> Iterator[pa.Table]:
     """The whole, or where it cannot be read the parts of it that can: halved until what is wrong stands alone."""
     if not content.strip():
         return
     try:
-        yield with_types(read_json(content, types), known)
+        yield with_types(read_json(content, types), schema)
     except pa.ArrowInvalid as exc:
         parts = _halves(content)
         if not parts:
             bad.append(BadRecord(name, str(exc).partition(" in row ")[0], shown(content.strip())))
         for part in parts:
-            yield from _json_rows(name, part, types, known, bad)
+            yield from _json_rows(name, part, types, schema, bad)
 
 
 def _halves(content: bytes) -> list[bytes]:
@@ -129,37 +129,37 @@ def _as_text(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def with_types(rows: pa.Table, known: pa.Schema | None) -> pa.Table:
-    """Columns by their known types. Raises ArrowInvalid: a value does not fit."""
+def with_types(rows: pa.Table, schema: pa.Schema | None) -> pa.Table:
+    """The columns in the types of the schema. Raises ArrowInvalid: a value does not fit."""
     for number, field in enumerate(rows.schema):
-        position = -1 if known is None else known.get_field_index(field.name)
-        if position >= 0 and known is not None and known.field(position).type != field.type:
-            kind = _with_new_fields(known.field(position).type, field.type)
+        position = -1 if schema is None else schema.get_field_index(field.name)
+        if position >= 0 and schema is not None and schema.field(position).type != field.type:
+            kind = _with_new_fields(schema.field(position).type, field.type)
             rows = rows.set_column(number, field.name, pc.cast(rows.column(number), kind))
     return rows
 
 
-def _with_new_fields(known: pa.DataType, found: pa.DataType) -> pa.DataType:
-    """The known type, and fields of structs that it does not have: a cast to it would leave them out."""
-    if pa.types.is_list(known) and pa.types.is_list(found):
-        return pa.list_(known.value_field.with_type(_with_new_fields(known.value_type, found.value_type)))
-    if not (pa.types.is_struct(known) and pa.types.is_struct(found)):
-        return known
-    others = {each.name: each for each in found}
+def _with_new_fields(kind: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """The type with the fields of structs that only `other` has: a cast to the type would leave them out."""
+    if pa.types.is_list(kind) and pa.types.is_list(other):
+        return pa.list_(kind.value_field.with_type(_with_new_fields(kind.value_type, other.value_type)))
+    if not (pa.types.is_struct(kind) and pa.types.is_struct(other)):
+        return kind
+    others = {each.name: each for each in other}
     same = [
         each.with_type(_with_new_fields(each.type, others[each.name].type)) if each.name in others else each
-        for each in known
+        for each in kind
     ]
-    names = {each.name for each in known}
-    return pa.struct([*same, *(each for each in found if each.name not in names)])
+    names = {each.name for each in kind}
+    return pa.struct([*same, *(each for each in other if each.name not in names)])
 
 
-def decode_csv(name: str, content: bytes, known: pa.Schema | None) -> Decoded:
+def decode_csv(name: str, content: bytes, schema: pa.Schema | None) -> Decoded:
     """The first line has the names. An empty field is null."""
     bad: list[BadRecord] = []
     if not content.strip():
         return Decoded(pa.table({}))
-    types = {each.name: each.type for each in known or () if not pa.types.is_nested(each.type)}
+    types = {each.name: each.type for each in schema or () if not pa.types.is_nested(each.type)}
     try:
         return Decoded(_read_csv(name, content, types, bad), tuple(bad))
     except pa.ArrowInvalid:
@@ -168,7 +168,7 @@ def decode_csv(name: str, content: bytes, known: pa.Schema | None) -> Decoded:
     fits = fitting(rows, types)
     for row in rows.filter(pc.invert(fits)).to_pylist():  # the bad ones only
         bad.append(BadRecord(name, "a value is not of its column's type", shown(row)))
-    return Decoded(with_types(rows.filter(fits), known), tuple(bad))
+    return Decoded(with_types(rows.filter(fits), schema), tuple(bad))
 
 
 def _read_csv(name: str, content: bytes, types: Mapping[str, pa.DataType], bad: list[BadRecord]) -> pa.Table:
@@ -208,14 +208,14 @@ def _castable(array: pa.Array, kind: pa.DataType) -> list[bool]:
     return [True] * len(array)
 
 
-def decode_parquet(name: str, content: bytes, known: pa.Schema | None) -> Decoded:
+def decode_parquet(name: str, content: bytes, schema: pa.Schema | None) -> Decoded:
     try:
         return Decoded(pq.ParquetFile(pa.BufferReader(content)).read())
     except (pa.ArrowException, OSError) as exc:
         return _all_bad(name, exc)
 
 
-def decode_avro(name: str, content: bytes, known: pa.Schema | None) -> Decoded:
+def decode_avro(name: str, content: bytes, table_schema: pa.Schema | None) -> Decoded:
     """An Avro file of objects; a part of it that is damaged makes all of it bad."""
     try:
         reader = fastavro.reader(io.BytesIO(content))

@@ -109,9 +109,9 @@ def ingest(
             raise OptionError(f"{argument}={value} is less than 1")
     if changes is not None and (changes not in KINDS or chosen is not WriteOperation.UPSERT):
         raise OptionError(f"changes={changes!r} is not one of {', '.join(KINDS)}, or the operation is none of upsert")
-    found = source_of(source, format, source_options)
+    own_source = source_of(source, format, source_options)
     plan = Plan(
-        found if changes is None else events_of(found),
+        own_source if changes is None else events_of(own_source),
         name=name,
         operation=chosen,
         sql=sql,
@@ -139,15 +139,15 @@ def ingest(
             options=options,
             storage_options=None if dry_run else storage_options,
         )
-    table = work.opened(table)
+    table = work.with_engine(table)
     if changes is not None:
         keys_are_global = is_global(table.config, table._request_for(chosen, plan.options).write)
         events = change_log(plan.source, changes, table.config, keys_are_global=keys_are_global)
         plan = replace(plan, source=events)
-    done: list[IngestRound] = []
+    results: list[IngestRound] = []
     for each in rounds(table, plan, continuous=continuous, interval_s=interval_s):
         if not continuous:
-            done.append(each)
+            results.append(each)
         if on_round is not None:
             on_round(each)
-    return IngestResult(tuple(done))
+    return IngestResult(tuple(results))

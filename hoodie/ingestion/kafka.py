@@ -17,7 +17,15 @@ import pyarrow as pa
 from hoodie.engine.base import Records
 from hoodie.errors import OptionError, StorageError
 from hoodie.ingestion.kafka_consumer import AT_ONCE, POLL_S, Connection, connect_to, is_end, place_of, silence
-from hoodie.ingestion.kafka_offsets import Offsets, Partition, Range, format_offsets, lost, parse_offsets, shares
+from hoodie.ingestion.kafka_offsets import (
+    Offsets,
+    Partition,
+    Range,
+    format_offsets,
+    losses_since,
+    parse_offsets,
+    shares,
+)
 from hoodie.ingestion.kafka_settings import KafkaSettings
 from hoodie.ingestion.kafka_values import Reading, rows_of
 from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round
@@ -30,7 +38,7 @@ _SAMPLE = 1_000
 T = TypeVar("T")
 
 
-class _Taken(NamedTuple):
+class _MessageBatch(NamedTuple):
     messages: Sequence[Any]
     up_to: Offsets
     bytes: int
@@ -79,8 +87,8 @@ class KafkaSource:
         """The same, where the payload of Kafka Connect's JSON with schemas counts."""
         return KafkaSource(replace(self.settings, unwraps=True), self._connect)
 
-    def next(self, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
-        return self.read(self.planned(after, bounds), known)
+    def next(self, after: Checkpoint | None, bounds: Bounds, schema: pa.Schema | None) -> Round | None:
+        return self.read(self.planned(after, bounds), schema)
 
     def planned(self, after: Checkpoint | None, bounds: Bounds) -> KafkaRound:
         """Where the next round begins, and what waits there."""
@@ -97,13 +105,13 @@ class KafkaSource:
             moves_checkpoint=after is None and self.settings.start != "earliest",
         )
 
-    def read(self, planned: KafkaRound, known: pa.Schema | None) -> Round | None:
+    def read(self, planned: KafkaRound, schema: pa.Schema | None) -> Round | None:
         """The round, read by this process."""
-        taken = self._take(planned)
-        if not taken.messages and not planned.moves_checkpoint:
+        batch = self._take(planned)
+        if not batch.messages and not planned.moves_checkpoint:
             return None
-        rows, bad = rows_of(taken.messages, self._reading, known)
-        return self.round(planned, taken.up_to, rows, bad, records=len(taken.messages), size_bytes=taken.bytes)
+        rows, bad = rows_of(batch.messages, self._reading, schema)
+        return self.round(planned, batch.up_to, rows, bad, records=len(batch.messages), size_bytes=batch.bytes)
 
     def ends(self, planned: KafkaRound) -> Offsets:
         """Up to where others read this round: as many offsets of each partition as the bounds allow.
@@ -115,8 +123,8 @@ class KafkaSource:
             sample = self._take(replace(planned, most=min(most, _SAMPLE)))
             if sample.bytes:
                 most = min(most, max(1, planned.most_bytes * len(sample.messages) // sample.bytes))
-        taken = shares(planned.waiting, most)
-        return {each: offset + taken.get(each, 0) for each, offset in planned.begin.items()}
+        counts = shares(planned.waiting, most)
+        return {each: offset + counts.get(each, 0) for each, offset in planned.begin.items()}
 
     def round(
         self,
@@ -146,15 +154,15 @@ class KafkaSource:
 
     def _there(self) -> Mapping[Partition, Range]:
         """What the broker has."""
-        found = {}
+        result = {}
         for topic in self.settings.topics:
-            listed = self._answer(self._consumer.list_topics, topic).topics[topic]
-            if listed.error is not None:
-                raise OptionError(f"{self} cannot be read: {listed.error.str()}")
-            for number in listed.partitions:
+            metadata = self._answer(self._consumer.list_topics, topic).topics[topic]
+            if metadata.error is not None:
+                raise OptionError(f"{self} cannot be read: {metadata.error.str()}")
+            for number in metadata.partitions:
                 place = self._answer(self._consumer.get_watermark_offsets, place_of(Partition(topic, number)))
-                found[Partition(topic, number)] = Range(*place)
-        return found
+                result[Partition(topic, number)] = Range(*place)
+        return result
 
     def _begin(self, after: Checkpoint | None, there: Mapping[Partition, Range], ids: Mapping[str, str]) -> Offsets:
         """Where each partition is read from. One that was added since the checkpoint is read from its beginning."""
@@ -163,17 +171,17 @@ class KafkaSource:
         offsets = parse_offsets(after.text, topics=self.settings.topics)
         before = after.more.get(_IDS)
         before = before if isinstance(before, Mapping) else {}
-        made_anew = [topic for topic, known in before.items() if ids.get(topic, known) != known]
-        gone = lost(offsets, there, made_anew)
-        if gone and self.settings.fails_on_lost:
+        made_anew = [topic for topic, topic_id in before.items() if ids.get(topic, topic_id) != topic_id]
+        losses = losses_since(offsets, there, made_anew)
+        if losses and self.settings.fails_on_lost:
             raise OptionError(
-                f"{self} has lost records before they were read: {'; '.join(gone.values())}. To go on with the earliest that are "
+                f"{self} has lost records before they were read: {'; '.join(losses.values())}. To go on with the earliest that are "
                 "there, set hoodie.streamer.source.kafka.enable.failOnDataLoss=false"
             )
-        for sentence in gone.values():
+        for sentence in losses.values():
             log.warning("%s: %s; it is read from the earliest record that is there", self, sentence)
-        kept = {each: offset for each, offset in offsets.items() if each not in gone}
-        return {each: kept.get(each, place.first) for each, place in there.items()}
+        usable = {each: offset for each, offset in offsets.items() if each not in losses}
+        return {each: usable.get(each, place.first) for each, place in there.items()}
 
     def _start(self, there: Mapping[Partition, Range]) -> Offsets:
         start = self.settings.start
@@ -182,13 +190,13 @@ class KafkaSource:
         if start == "latest":
             return {each: place.end for each, place in there.items()}
         if start == "group":
-            found = self._answer(self._consumer.committed, [place_of(each) for each in there])
+            places = self._answer(self._consumer.committed, [place_of(each) for each in there])
         else:
-            found = self._answer(self._consumer.offsets_for_times, [place_of(each, int(start)) for each in there])
-        chosen = {Partition(each.topic, each.partition): each.offset for each in found}
+            places = self._answer(self._consumer.offsets_for_times, [place_of(each, int(start)) for each in there])
+        chosen = {Partition(each.topic, each.partition): each.offset for each in places}
         return {each: chosen[each] if chosen[each] >= 0 else place.end for each, place in there.items()}
 
-    def _take(self, planned: KafkaRound) -> _Taken:
+    def _take(self, planned: KafkaRound) -> _MessageBatch:
         """Records up to where the partitions end by now, or up to the bounds; those that come meanwhile may be among them."""
         begin, ends = planned.begin, {each: place.end for each, place in planned.there.items()}
         most, most_bytes = planned.most, planned.most_bytes or self.settings.max_bytes
@@ -196,13 +204,13 @@ class KafkaSource:
         up_to, size = dict(begin), 0
         open_ones = set(planned.waiting)
         if not open_ones:
-            return _Taken((), begin, 0)
+            return _MessageBatch((), begin, 0)
         self._consumer.assign([place_of(each, begin[each]) for each in sorted(open_ones)])
         silent_since_s = time.monotonic()
         while open_ones and len(messages) < most and size < most_bytes:
-            found = self._consumer.consume(min(AT_ONCE, most - len(messages)), POLL_S)
+            batch = self._consumer.consume(min(AT_ONCE, most - len(messages)), POLL_S)
             goes_on = False
-            for message in found:  # the client hands records over one by one
+            for message in batch:  # the client hands records over one by one
                 partition = Partition(message.topic(), message.partition())
                 error = message.error()
                 if error is not None:
@@ -226,7 +234,7 @@ class KafkaSource:
                     break
                 raise silence(self.settings)
         self._consumer.unassign()
-        return _Taken(messages, up_to, size)
+        return _MessageBatch(messages, up_to, size)
 
     def _answer(self, ask: Callable[..., T], *about: Any) -> T:
         """Asked again for a while: a broker that starts knows its partitions later than it answers."""

@@ -33,27 +33,27 @@ class Range(NamedTuple):
 
 def parse_offsets(text: str, *, topics: Sequence[str]) -> Offsets:
     """Raises OptionError: it is not such a text, or is about another topic."""
-    found: dict[Partition, int] = {}
+    result: dict[Partition, int] = {}
     try:
         for part in text.split(";"):
             topic, *places = part.split(",")
             for place in places:
                 number, offset = place.split(":")
-                found[Partition(topic, int(number))] = int(offset)
+                result[Partition(topic, int(number))] = int(offset)
     except ValueError:
-        found = {}
-    if not found:
+        result = {}
+    if not result:
         raise OptionError(
             f"the checkpoint {text!r} is not one of a topic (topic,0:123): another source has been written to this table under the "
             "same name; give name="
         )
-    others = sorted({each.topic for each in found} - set(topics))
+    others = sorted({each.topic for each in result} - set(topics))
     if others:
         raise OptionError(
             f"the checkpoint is one of topic {', '.join(others)}, and {', '.join(topics)} is to be read: give each topic a name= of "
             "its own"
         )
-    return found
+    return result
 
 
 def format_offsets(offsets: Offsets) -> str:
@@ -63,26 +63,26 @@ def format_offsets(offsets: Offsets) -> str:
     return ";".join(f"{topic},{','.join(places)}" for topic, places in by_topic.items())
 
 
-def lost(after: Offsets, there: Mapping[Partition, Range], made_anew: Sequence[str]) -> Mapping[Partition, str]:
-    """The partitions of which records are gone that were not read, with a sentence each."""
-    found = {}
+def losses_since(after: Offsets, there: Mapping[Partition, Range], made_anew: Sequence[str]) -> Mapping[Partition, str]:
+    """The partitions that lost records before these were read, with a sentence each."""
+    result = {}
     for each, offset in after.items():
         if each.topic in made_anew:
-            found[each] = f"topic {each.topic} was deleted and made anew since it was read up to offset {offset:,}"
+            result[each] = f"topic {each.topic} was deleted and made anew since it was read up to offset {offset:,}"
         elif each not in there:
-            found[each] = f"{each} is gone"
+            result[each] = f"{each} is gone"
         elif offset < there[each].first:
             count = format_count(there[each].first - offset, "offset")
-            found[each] = f"{each} begins at {there[each].first:,} by now: {count} from {offset:,} on are gone"
+            result[each] = f"{each} begins at {there[each].first:,} by now: {count} from {offset:,} on are gone"
         elif offset > there[each].end:
-            found[each] = f"{each} ends at {there[each].end:,}, and was read up to {offset:,}: the topic was made anew"
-    return found
+            result[each] = f"{each} ends at {there[each].end:,}, and was read up to {offset:,}: the topic was made anew"
+    return result
 
 
 def shares(waiting: Mapping[Partition, int], most: int) -> Mapping[Partition, int]:
-    """How many offsets of each partition a round takes of those that wait: as many of each, and all of the shorter ones."""
-    found, left = {}, most
+    """How many offsets a round takes of each partition: an equal share of `most`, or all if a partition has fewer."""
+    shares_by_partition, remaining = {}, most
     for number, each in enumerate(sorted(waiting, key=lambda each: (waiting[each], each))):
-        found[each] = min(waiting[each], left // (len(waiting) - number))
-        left -= found[each]
-    return found
+        shares_by_partition[each] = min(waiting[each], remaining // (len(waiting) - number))
+        remaining -= shares_by_partition[each]
+    return shares_by_partition

@@ -55,17 +55,17 @@ class KafkaSettings:
 def parse_settings(address: str, values: str | None, options: Mapping[str, str] | None) -> KafkaSettings:
     """Raises OptionError: an option is unknown, or cannot have its value; no topic, or no server is named."""
     servers, _, topics = address.removeprefix(f"{SCHEME}://").partition("/")
-    left = dict(options or {})
+    remaining = dict(options or {})
 
-    def taken(name: str, default: str = "") -> str:
-        found = [left.pop(f"{prefix}{name}") for prefix in _PREFIXES if f"{prefix}{name}" in left]
-        return found[0].strip() if found else default
+    def setting(name: str, default: str = "") -> str:
+        values_of = [remaining.pop(f"{prefix}{name}") for prefix in _PREFIXES if f"{prefix}{name}" in remaining]
+        return values_of[0].strip() if values_of else default
 
     def flag(name: str, default: str) -> bool:
-        return _boolean(f"{_PREFIXES[0]}{name}", taken(name, default))
+        return _boolean(f"{_PREFIXES[0]}{name}", setting(name, default))
 
-    topics = topics or taken("source.kafka.topic")
-    servers = left.pop("bootstrap.servers", "") or servers
+    topics = topics or setting("source.kafka.topic")
+    servers = remaining.pop("bootstrap.servers", "") or servers
     if not servers or not topics:
         raise OptionError(f"{address} names no {'topic' if servers else 'server'}: write kafka://host:port/topic")
     kind = values or "json"
@@ -75,16 +75,18 @@ def parse_settings(address: str, values: str | None, options: Mapping[str, str] 
         servers,
         tuple(name.strip() for name in topics.split(",")),
         kind,
-        start=_start(left.pop("auto.offset.reset", "earliest")),
+        start=_start(remaining.pop("auto.offset.reset", "earliest")),
         fails_on_lost=flag("source.kafka.enable.failOnDataLoss", "true"),
         adds_columns=flag("source.kafka.append.offsets", "false"),
         commits_offsets=flag("source.kafka.enable.commit.offset", "false"),
-        max_records=_number("kafka.source.maxEvents", taken("kafka.source.maxEvents"), _MAX_RECORDS),
-        schema=_schema(taken("source.kafka.value.deserializer.schema")),
-        registry=left.pop("schema.registry.url", None),
-        registry_user=left.pop("schema.registry.basic.auth.user.info", left.pop("basic.auth.user.info", None)),
-        timeout_s=_number("default.api.timeout.ms", left.pop("default.api.timeout.ms", ""), 60_000) / 1000,
-        consumer=_consumer(left),
+        max_records=_number("kafka.source.maxEvents", setting("kafka.source.maxEvents"), _MAX_RECORDS),
+        schema=_schema(setting("source.kafka.value.deserializer.schema")),
+        registry=remaining.pop("schema.registry.url", None),
+        registry_user=remaining.pop(
+            "schema.registry.basic.auth.user.info", remaining.pop("basic.auth.user.info", None)
+        ),
+        timeout_s=_number("default.api.timeout.ms", remaining.pop("default.api.timeout.ms", ""), 60_000) / 1000,
+        consumer=_consumer(remaining),
     )
     if kind == "avro" and settings.schema is None and settings.registry is None:
         raise OptionError(
@@ -94,17 +96,17 @@ def parse_settings(address: str, values: str | None, options: Mapping[str, str] 
     return settings
 
 
-def _consumer(left: Mapping[str, str]) -> Mapping[str, str]:
-    unknown = sorted(name for name in left if name.startswith("hoodie."))
+def _consumer(options: Mapping[str, str]) -> Mapping[str, str]:
+    unknown = sorted(name for name in options if name.startswith("hoodie."))
     if unknown:
         raise OptionError(f"{unknown[0]} is no option of a topic that is read; docs/INGEST.md has them")
     for name, value in _OURS.items():
-        if left.get(name, value) != value:
+        if options.get(name, value) != value:
             raise OptionError(
-                f"{name}={left[name]} cannot be chosen: offsets are in the commits of the table, so that each record is in it once"
+                f"{name}={options[name]} cannot be chosen: offsets are in the commits of the table, so that each record is in it once"
             )
-    given = {name: value for name, value in left.items() if name not in _NOT_READ}
-    return {**_DEFAULTS, **given, **_OURS}
+    own = {name: value for name, value in options.items() if name not in _NOT_READ}
+    return {**_DEFAULTS, **own, **_OURS}
 
 
 def _start(text: str) -> str | int:

@@ -19,7 +19,7 @@ from hoodie.ingestion.change_logs import Changes
 from hoodie.ingestion.formats import wider
 from hoodie.ingestion.kafka_ranges import KEY, OFFSET, PARTITION, TIMESTAMP, TOPIC, VALUE, checked
 from hoodie.ingestion.kafka_settings import KafkaSettings
-from hoodie.ingestion.kafka_values import Columns, Reading, Record, rows_of_values, values_known
+from hoodie.ingestion.kafka_values import Columns, Reading, Record, columns_of_values, rows_of_values
 from hoodie.ingestion.source import BadRecord
 
 
@@ -28,7 +28,7 @@ class Decoding:
     """How records become rows of a table; tasks have it."""
 
     settings: KafkaSettings
-    known: pa.Schema | None
+    schema: pa.Schema | None
     """Types of the rows' columns, as far as they are known."""
     changes: Changes | None = None
     """Values are events of a change log."""
@@ -36,8 +36,8 @@ class Decoding:
     """Of the columns of all values."""
 
     @property
-    def known_of_values(self) -> pa.Schema | None:
-        return self.known if self.changes is None else self.changes.known_of_events(self.known)
+    def schema_of_values(self) -> pa.Schema | None:
+        return self.schema if self.changes is None else self.changes.schema_of_events(self.schema)
 
 
 class Looked(NamedTuple):
@@ -74,13 +74,13 @@ def together(looked: Sequence[Looked]) -> Looked:
 
 def _looked(decoding: Decoding, batch: pa.RecordBatch) -> Looked:
     values = _values(_with_values(batch))
-    columns = _reading(decoding).columns(values, values_known(decoding.known_of_values))
+    columns = _reading(decoding).columns(values, columns_of_values(decoding.schema_of_values))
     return Looked(batch.num_rows, sum(map(len, values)), tuple(columns))
 
 
 def common_types(decoding: Decoding, looked: Looked) -> pa.Schema | None:
     """Types of the columns of all values."""
-    return _reading(decoding).common_types(looked.columns, values_known(decoding.known_of_values))
+    return _reading(decoding).common_types(looked.columns, columns_of_values(decoding.schema_of_values))
 
 
 def check(decoding: Decoding, number: int, batches: Iterator[pa.RecordBatch]) -> Iterator[Checked]:
@@ -110,11 +110,11 @@ def _decoded(decoding: Decoding, batch: pa.RecordBatch) -> tuple[pa.Table, Seque
     def record(number: int) -> Record:
         return Record(*(each[number] for each in places()))
 
-    reading, known = _reading(decoding), decoding.known_of_values
-    rows, bad = rows_of_values(_values(batch), record, reading, known, decoding.types)
+    reading, schema = _reading(decoding), decoding.schema_of_values
+    rows, bad = rows_of_values(_values(batch), record, reading, schema, decoding.types)
     if decoding.changes is None:
         return rows, bad
-    rows, bad_events = decoding.changes.rows_of(rows, decoding.known)
+    rows, bad_events = decoding.changes.rows_of(rows, decoding.schema)
     return rows, (*bad, *bad_events)
 
 

@@ -67,32 +67,32 @@ class Reading:
         self._registry = Registry(settings.registry, settings.registry_user) if settings.registry else None
         self._schema = record_type(settings.schema) if settings.schema is not None else None
 
-    def read(self, values: Sequence[bytes], known: pa.Schema | None, types: pa.Schema | None = None) -> Salvaged:
+    def read(self, values: Sequence[bytes], schema: pa.Schema | None, types: pa.Schema | None = None) -> Salvaged:
         """`types`: those of the columns of more values than these, as `common_types` gives them."""
         if self._settings.values == "json":
-            return _read_json_values(values, known, types, unwraps=self._settings.unwraps)
+            return _read_json_values(values, schema, types, unwraps=self._settings.unwraps)
         if self._settings.values == "text":
             return salvage(values, _texts)
         if self._registry is None:
             assert self._schema is not None
-            return salvage(values, _avro_reader(self._schema, 0, known))
-        return _read_registered(values, self._registry, known, types)
+            return salvage(values, _avro_reader(self._schema, 0, schema))
+        return _read_registered(values, self._registry, schema, types)
 
-    def columns(self, values: Sequence[bytes], known: pa.Schema | None) -> Iterator[Columns]:
-        """What `common_types` has to know of values that are read in parts; nothing where one schema is that of all."""
+    def columns(self, values: Sequence[bytes], table_schema: pa.Schema | None) -> Iterator[Columns]:
+        """The columns of these values, for `common_types`; none if all values have one schema."""
         if self._settings.values == "json":
             _, joined = _json_lines(values, unwraps=self._settings.unwraps)
-            for lines, schema in types_of_lines(joined, json_types(known)):
+            for lines, schema in types_of_lines(joined, json_types(table_schema)):
                 yield Columns(schema, lines)
         elif self._settings.values == "avro" and self._registry is not None:
-            yield from _registered_columns(values, self._registry, known)
+            yield from _registered_columns(values, self._registry, table_schema)
 
-    def common_types(self, found: Iterable[Columns], known: pa.Schema | None) -> pa.Schema | None:
-        """By which all parts are read, so that their rows come out as those of one whole."""
+    def common_types(self, columns: Iterable[Columns], table_schema: pa.Schema | None) -> pa.Schema | None:
+        """The types for reading all parts, so that their rows are those of one whole."""
         if self._settings.values == "json":
-            return of_most_lines(((each.values, each.schema) for each in found), json_types(known))
+            return of_most_lines(((each.values, each.schema) for each in columns), json_types(table_schema))
         types = None
-        for each in sorted(found, key=lambda each: each.number):
+        for each in sorted(columns, key=lambda each: each.number):
             with suppress(pa.ArrowException):  # records of this schema are bad ones
                 parts = [each.schema] if types is None else [types, each.schema]
                 types = pa.unify_schemas(parts, promote_options="permissive")
@@ -100,7 +100,7 @@ class Reading:
 
 
 def rows_of(
-    messages: Sequence[Any], reading: Reading, known: pa.Schema | None
+    messages: Sequence[Any], reading: Reading, schema: pa.Schema | None
 ) -> tuple[pa.Table, tuple[BadRecord, ...]]:
     """Rows of messages. One without a value, a tombstone, is none, as with Apache Hudi."""
     messages = [message for message in messages if message.value()]
@@ -109,28 +109,28 @@ def rows_of(
         it = messages[number]
         return Record(it.topic(), it.partition(), it.offset(), it.timestamp()[1], it.key())
 
-    return rows_of_values([message.value() for message in messages], record, reading, known)
+    return rows_of_values([message.value() for message in messages], record, reading, schema)
 
 
 def rows_of_values(
     values: Sequence[bytes],
     record: Callable[[int], Record],
     reading: Reading,
-    known: pa.Schema | None,
+    schema: pa.Schema | None,
     types: pa.Schema | None = None,
 ) -> tuple[pa.Table, tuple[BadRecord, ...]]:
     """Rows of values that are not empty. `record`: of the value at a position; `types`: as `Reading.read` takes them."""
-    found = reading.read(values, values_known(known), types)
-    rows = with_known_types(found.rows)
+    salvaged = reading.read(values, columns_of_values(schema), types)
+    rows = with_known_types(salvaged.rows)
     if reading.adds_columns:
-        rows = _with_columns(rows, [record(number) for number in found.kept.tolist()])
-    bad = tuple(_bad(record(number), values[number], reason) for number, reason in found.bad)
-    return with_columns_of(rows, known), bad
+        rows = _with_columns(rows, [record(number) for number in salvaged.positions.tolist()])
+    bad = tuple(_bad(record(number), values[number], reason) for number, reason in salvaged.bad)
+    return with_columns_of(rows, schema), bad
 
 
-def values_known(known: pa.Schema | None) -> pa.Schema | None:
-    """The columns that come of values."""
-    return None if known is None else pa.schema([each for each in known if each.name not in _COLUMNS])
+def columns_of_values(schema: pa.Schema | None) -> pa.Schema | None:
+    """The columns that come from values: all but those with the place of a record."""
+    return None if schema is None else pa.schema([each for each in schema if each.name not in _COLUMNS])
 
 
 def _with_columns(rows: pa.Table, records: Sequence[Record]) -> pa.Table:
@@ -165,52 +165,54 @@ def _json_lines(values: Sequence[bytes], *, unwraps: bool) -> tuple[Sequence[byt
 
 
 def _read_json_values(
-    values: Sequence[bytes], known: pa.Schema | None, types: pa.Schema | None, *, unwraps: bool
+    values: Sequence[bytes], schema: pa.Schema | None, types: pa.Schema | None, *, unwraps: bool
 ) -> Salvaged:
     lines, joined = _json_lines(values, unwraps=unwraps)
-    chosen = inferred_types(joined, known) if types is None else types
-    return salvage(lines, lambda part: with_types(read_json(b"\n".join(part), chosen), known))
+    chosen = inferred_types(joined, schema) if types is None else types
+    return salvage(lines, lambda part: with_types(read_json(b"\n".join(part), chosen), schema))
 
 
 def _texts(values: Sequence[bytes]) -> pa.Table:
     return pa.table({TEXT: pa.array(values, pa.binary()).cast(pa.string())})
 
 
-def _avro_reader(schema: AvroType, head: int, known: pa.Schema | None) -> Callable[[Sequence[bytes]], pa.Table]:
+def _avro_reader(schema: AvroType, head: int, table_schema: pa.Schema | None) -> Callable[[Sequence[bytes]], pa.Table]:
     def read(values: Sequence[bytes]) -> pa.Table:
         lengths = np.fromiter(map(len, values), np.int64, len(values))
         ends = np.cumsum(lengths)
-        return with_types(decode_records(b"".join(values), ends - lengths + head, ends, schema), known)
+        return with_types(decode_records(b"".join(values), ends - lengths + head, ends, schema), table_schema)
 
     return read
 
 
 def _read_registered(
-    values: Sequence[bytes], registry: Registry, known: pa.Schema | None, types: pa.Schema | None
+    values: Sequence[bytes], registry: Registry, table_schema: pa.Schema | None, types: pa.Schema | None
 ) -> Salvaged:
-    """Each by its own schema, those of one schema together."""
+    """Rows of the values, each decoded by its own registered schema, those of one schema together."""
     bad: list[tuple[int, str]] = []
-    tables, kept = [pa.table({}) if types is None else types.empty_table()], [np.empty(0, np.int64)]
-    for number, places, found in _by_schema(values, registry, known, bad):
+    tables, positions = [pa.table({}) if types is None else types.empty_table()], [np.empty(0, np.int64)]
+    for number, places, salvaged in _by_schema(values, registry, table_schema, bad):
         try:
-            tables = [pa.concat_tables([*tables, found.rows], promote_options="permissive")]
-            kept.append(places[found.kept])
+            tables = [pa.concat_tables([*tables, salvaged.rows], promote_options="permissive")]
+            positions.append(places[salvaged.positions])
         except pa.ArrowException as exc:
-            bad += [(int(places[place]), f"schema {number} does not fit: {exc}") for place in found.kept]
-    order = np.concatenate(kept)
+            bad += [(int(places[place]), f"schema {number} does not fit: {exc}") for place in salvaged.positions]
+    order = np.concatenate(positions)
     return Salvaged(tables[0].take(np.argsort(order)), np.sort(order), tuple(sorted(bad)))
 
 
-def _registered_columns(values: Sequence[bytes], registry: Registry, known: pa.Schema | None) -> Iterator[Columns]:
-    for number, _, found in _by_schema(values, registry, known, []):
-        if found.rows.num_rows:
-            yield Columns(found.rows.schema, found.rows.num_rows, number)
+def _registered_columns(
+    values: Sequence[bytes], registry: Registry, table_schema: pa.Schema | None
+) -> Iterator[Columns]:
+    for number, _, salvaged in _by_schema(values, registry, table_schema, []):
+        if salvaged.rows.num_rows:
+            yield Columns(salvaged.rows.schema, salvaged.rows.num_rows, number)
 
 
 def _by_schema(
-    values: Sequence[bytes], registry: Registry, known: pa.Schema | None, bad: list[tuple[int, str]]
+    values: Sequence[bytes], registry: Registry, table_schema: pa.Schema | None, bad: list[tuple[int, str]]
 ) -> Iterator[tuple[int, np.ndarray, Salvaged]]:
-    """The number of each schema, the positions of its values, and what they are."""
+    """The number of each schema, the positions of its values, and their rows."""
     numbers = np.array([int.from_bytes(value[1:_HEAD]) if _has_head(value) else -1 for value in values], np.int64)
     for number in np.unique(numbers):
         places = np.flatnonzero(numbers == number)
@@ -222,9 +224,9 @@ def _by_schema(
         if schema is None:
             bad += [(int(place), "it has no number of a schema in front") for place in places]
             continue
-        found = salvage([values[place] for place in places.tolist()], _avro_reader(schema, _HEAD, known))
-        bad += [(int(places[place]), reason) for place, reason in found.bad]
-        yield int(number), places, found
+        salvaged = salvage([values[place] for place in places.tolist()], _avro_reader(schema, _HEAD, table_schema))
+        bad += [(int(places[place]), reason) for place, reason in salvaged.bad]
+        yield int(number), places, salvaged
 
 
 def _has_head(value: bytes) -> bool:

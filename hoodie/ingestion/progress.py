@@ -49,7 +49,7 @@ def entries(name: str, checkpoint: Checkpoint, bad: int) -> Mapping[str, str]:
 
 def _ours(extra: Mapping[str, str], name: str) -> Checkpoint:
     try:
-        found = json.loads(extra[OURS])[name]
-        return Checkpoint(found["checkpoint"], found["more"])
+        entry = json.loads(extra[OURS])[name]
+        return Checkpoint(entry["checkpoint"], entry["more"])
     except (KeyError, ValueError, TypeError) as exc:
         raise HoodieError(f"a commit of source {name!r} does not say up to where it was read: {exc!r}") from exc

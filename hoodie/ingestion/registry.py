@@ -37,7 +37,7 @@ class Registry:
 
     def _read(self, number: int) -> AvroType:
         host = urlsplit(self._url).hostname
-        body = _asked(f"{self._url}/schemas/ids/{number}", self._user, what=f"schema {number}")
+        body = _get(f"{self._url}/schemas/ids/{number}", self._user, what=f"schema {number}")
         if body.get("schemaType", "AVRO") != "AVRO" or body.get("references"):
             raise CorruptFileError(f"schema {number} of {host} is none of Avro alone, without references to others")
         try:
@@ -56,17 +56,17 @@ def schema_at(url: str) -> str:
     if parts.scheme not in ("http", "https"):
         raise OptionError("the address of a schema is none of HTTP: write https://host:port/subjects/…/versions/latest")
     user, _, host = parts.netloc.rpartition("@")
-    body = _asked(urlunsplit(parts._replace(netloc=host)), unquote(user) or None, what=parts.path)
+    body = _get(urlunsplit(parts._replace(netloc=host)), unquote(user) or None, what=parts.path)
     if body.get("schemaType", "AVRO") != "AVRO" or body.get("references") or not isinstance(body.get("schema"), str):
         raise CorruptFileError(
             f"{parts.path} of {parts.hostname} is no schema of Avro alone, without references to others"
         )
-    found: str = body["schema"]
-    return found
+    result: str = body["schema"]
+    return result
 
 
-def _asked(url: str, user: str | None, *, what: str) -> Any:
-    """What the registry answers."""
+def _get(url: str, user: str | None, *, what: str) -> Any:
+    """The registry's answer, parsed."""
     host = urlsplit(url).hostname
     request = urllib.request.Request(url)
     if user is not None:

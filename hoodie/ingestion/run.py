@@ -54,34 +54,34 @@ def run_round(table: HoodieTable, plan: Plan) -> IngestRound | None:
         OptionError: a bad record, where those are errors; the transformation cannot be understood. Others as `upsert` has them.
     """
     with span("ingest.round", table=table.config.name, path=table.uri, source=plan.name):
-        done = _round(table, plan)
-        if done is not None:
-            note(instant=done.instant, rows=done.rows, files=done.pieces, bytes=done.bytes)
-    if done is not None and not plan.dry_run:
+        result = _round(table, plan)
+        if result is not None:
+            note(instant=result.instant, rows=result.rows, files=result.pieces, bytes=result.bytes)
+    if result is not None and not plan.dry_run:
         labels = {"table": table.config.name, "source": plan.name}
-        for name, value in (("rows", done.rows), ("bad", done.bad), ("waiting", done.waiting)):
+        for name, value in (("rows", result.rows), ("bad", result.bad), ("waiting", result.waiting)):
             record(f"ingest.{name}", value, **labels)
-    return done
+    return result
 
 
 def _round(table: HoodieTable, plan: Plan) -> IngestRound | None:
     started_s = time.monotonic()
     progress = progress_of(table._context.snapshot(), plan.name)
-    known = table.schema if plan.sql is None else None
-    found = plan.work.next(plan.source, progress.checkpoint, plan.bounds, known)
-    if found is None:
+    schema = table.schema if plan.sql is None else None
+    round_ = plan.work.next(plan.source, progress.checkpoint, plan.bounds, schema)
+    if round_ is None:
         return None
     with ExitStack() as at_end:
-        if found.ended is not None:
-            at_end.callback(found.ended)
-        _check_operation(table, plan, found)
-        prepared = at_end.enter_context(plan.work.prepared(table, found.rows, plan.sql))
-        done = _done(table, plan, progress, found, prepared)
-    return replace(done, seconds=time.monotonic() - started_s)
+        if round_.ended is not None:
+            at_end.callback(round_.ended)
+        _check_operation(table, plan, round_)
+        prepared = at_end.enter_context(plan.work.prepared(table, round_.rows, plan.sql))
+        result = _ingest(table, plan, progress, round_, prepared)
+    return replace(result, seconds=time.monotonic() - started_s)
 
 
-def _done(table: HoodieTable, plan: Plan, progress: Progress, found: Round, prepared: Prepared) -> IngestRound:
-    bad = [*found.bad, *prepared.bad]
+def _ingest(table: HoodieTable, plan: Plan, progress: Progress, round_: Round, prepared: Prepared) -> IngestRound:
+    bad = [*round_.bad, *prepared.bad]
     if bad and not plan.keeps_bad:
         first = bad[0]
         raise OptionError(
@@ -89,22 +89,22 @@ def _done(table: HoodieTable, plan: Plan, progress: Progress, found: Round, prep
             f"{first.origin}: {first.reason}: {first.content[:200]!r}; nothing of this round was written. "
             "Correct them, or let them be set apart (quarantine=True)"
         )
-    done = IngestRound(
+    result = IngestRound(
         number=progress.rounds,
         rows=prepared.size,
         bad=len(bad),
-        pieces=found.pieces,
-        bytes=found.bytes,
-        waiting=found.waiting,
-        checkpoint=found.checkpoint.text,
+        pieces=round_.pieces,
+        bytes=round_.bytes,
+        waiting=round_.waiting,
+        checkpoint=round_.checkpoint.text,
         dry_run=plan.dry_run,
     )
     if not plan.dry_run:
-        done = replace(done, quarantine=_kept_apart(table, plan, progress, bad))
-        done = replace(done, instant=_write(table, plan, progress, found, prepared, len(bad)))
-        if found.committed is not None:
-            found.committed()
-    return done
+        result = replace(result, quarantine=_kept_apart(table, plan, progress, bad))
+        result = replace(result, instant=_write(table, plan, progress, round_, prepared, len(bad)))
+        if round_.committed is not None:
+            round_.committed()
+    return result
 
 
 def rounds(
@@ -117,27 +117,27 @@ def rounds(
 ) -> Iterator[IngestRound]:
     """Round after round until there is nothing new; `continuous`: then look again after a pause, for ever."""
     while True:
-        done = run_round(table, plan)
-        if done is not None:
-            yield done
-        if plan.dry_run or (done is None and not continuous):
+        result = run_round(table, plan)
+        if result is not None:
+            yield result
+        if plan.dry_run or (result is None and not continuous):
             return
-        if done is None or not done.waiting:
+        if result is None or not result.waiting:
             if not continuous:
                 return
             sleep(interval_s)
 
 
-def _check_operation(table: HoodieTable, plan: Plan, found: Round) -> None:
+def _check_operation(table: HoodieTable, plan: Plan, round_: Round) -> None:
     """Raises OptionError: the table would have rows twice, or would lose rows."""
     operation = plan.operation
     replaces = operation is WriteOperation.INSERT_OVERWRITE_TABLE
-    if replaces and not found.whole:
+    if replaces and not round_.whole:
         raise OptionError(
             f"{plan.source} gives what is new, and insert_overwrite_table would drop all other rows of table {table.uri}: use upsert"
         )
-    if found.repeats and operation in (WriteOperation.INSERT, WriteOperation.BULK_INSERT):
-        instead = "upsert or insert_overwrite_table" if found.whole else "upsert"
+    if round_.repeats and operation in (WriteOperation.INSERT, WriteOperation.BULK_INSERT):
+        instead = "upsert or insert_overwrite_table" if round_.whole else "upsert"
         raise OptionError(
             f"{plan.source} gives rows that table {table.uri} has already, and {operation.value.lower()} would write them twice: "
             f"use {instead}"
@@ -163,10 +163,10 @@ def _kept_apart(table: HoodieTable, plan: Plan, progress: Progress, bad: Sequenc
 
 
 def _write(
-    table: HoodieTable, plan: Plan, progress: Progress, found: Round, prepared: Prepared, bad: int
+    table: HoodieTable, plan: Plan, progress: Progress, round_: Round, prepared: Prepared, bad: int
 ) -> str | None:
     options = table._request_for(plan.operation, plan.options).write
-    commit_entries = {**options.commit_entries, **entries(plan.name, found.checkpoint, bad)}
+    commit_entries = {**options.commit_entries, **entries(plan.name, round_.checkpoint, bad)}
     options = replace(
         options,
         commit_entries=commit_entries,

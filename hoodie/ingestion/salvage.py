@@ -16,7 +16,7 @@ Read = Callable[[Sequence[bytes]], pa.Table]
 
 class Salvaged(NamedTuple):
     rows: pa.Table
-    kept: np.ndarray
+    positions: np.ndarray
     """The positions of the records that are rows, in order."""
     bad: tuple[tuple[int, str], ...] = ()
     """Positions of the others, with what is wrong."""
@@ -28,13 +28,13 @@ class _Piece(NamedTuple):
 
 
 def salvage(records: Sequence[bytes], read: Read) -> Salvaged:
-    """Rows of all records that can be read, and fit together: where they do not, the type of the most counts."""
+    """Rows of all records that can be read and fit together. Where their types differ, that of most records counts."""
     bad: list[tuple[int, str]] = []
     pieces = list(_pieces(records, 0, read, bad)) if records else []
     fitting = sorted(_fitting(pieces, bad))
     rows = pa.concat_tables([each.rows for each in fitting], promote_options="permissive") if fitting else pa.table({})
-    kept = [np.arange(each.first, each.first + each.rows.num_rows) for each in fitting]
-    return Salvaged(rows, np.concatenate(kept) if kept else np.empty(0, np.int64), tuple(sorted(bad)))
+    positions = [np.arange(each.first, each.first + each.rows.num_rows) for each in fitting]
+    return Salvaged(rows, np.concatenate(positions) if positions else np.empty(0, np.int64), tuple(sorted(bad)))
 
 
 def _pieces(records: Sequence[bytes], first: int, read: Read, bad: list[tuple[int, str]]) -> Iterator[_Piece]:
@@ -63,31 +63,31 @@ def _fitting(pieces: Sequence[_Piece], bad: list[tuple[int, str]]) -> Iterator[_
             yield piece
 
 
-def with_columns_of(rows: pa.Table, known: pa.Schema | None) -> pa.Table:
-    """And the known columns that they lack, of null."""
-    for each in known if known is not None and rows.num_rows else ():
+def with_columns_of(rows: pa.Table, schema: pa.Schema | None) -> pa.Table:
+    """The rows with the columns of the schema that they lack, full of null."""
+    for each in schema if schema is not None and rows.num_rows else ():
         if each.name not in rows.schema.names:
             rows = rows.append_column(each.name, pa.nulls(rows.num_rows, each.type))
     return rows
 
 
 def with_known_types(rows: pa.Table) -> pa.Table:
-    """Without columns, and fields of columns, of which nothing but null is known: they come with their first value."""
-    wanted: list[pa.Field[Any]] = [
-        pa.field(each.name, kind) for each in rows.schema if (kind := _known(each.type)) is not None
+    """The rows without columns and fields that hold only nulls: a column is added with its first value."""
+    fields: list[pa.Field[Any]] = [
+        pa.field(each.name, kind) for each in rows.schema if (kind := _without_nulls(each.type)) is not None
     ]
-    rows = rows.select([each.name for each in wanted])
-    return rows if rows.schema.types == [each.type for each in wanted] else rows.cast(pa.schema(wanted))
+    rows = rows.select([each.name for each in fields])
+    return rows if rows.schema.types == [each.type for each in fields] else rows.cast(pa.schema(fields))
 
 
-def _known(kind: pa.DataType) -> pa.DataType | None:
+def _without_nulls(kind: pa.DataType) -> pa.DataType | None:
     if pa.types.is_null(kind):
         return None
     if pa.types.is_list(kind):
-        item = _known(kind.value_type)
+        item = _without_nulls(kind.value_type)
         return None if item is None else kind if item == kind.value_type else pa.list_(item)
     if pa.types.is_struct(kind):
-        fields = [(each, _known(each.type)) for each in kind]
-        left = [pa.field(each.name, inner) for each, inner in fields if inner is not None]
-        return pa.struct(left) if left else None
+        fields = [(each, _without_nulls(each.type)) for each in kind]
+        complete = [pa.field(each.name, inner) for each, inner in fields if inner is not None]
+        return pa.struct(complete) if complete else None
     return kind

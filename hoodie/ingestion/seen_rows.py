@@ -40,15 +40,15 @@ def note_rows(rows: pa.Table) -> Mapping[str, object]:
 
 def without_noted(rows: pa.Table, noted: object) -> Unseen:
     """The rows without those that `note_rows` was given."""
-    known: Mapping[str, Any] = noted if isinstance(noted, dict) else {}
-    if not rows.num_rows or not known:
+    note: Mapping[str, Any] = noted if isinstance(noted, dict) else {}
+    if not rows.num_rows or not note:
         return Unseen(rows)
     hashes = row_hashes(rows)
-    if "rows" in known:
-        seen = np.frombuffer(base64.b64decode(known["rows"]), "<u8")
-        return Unseen(rows.filter(pa.array(~np.isin(hashes, seen))))
+    if "rows" in note:
+        old_hashes = np.frombuffer(base64.b64decode(note["rows"]), "<u8")
+        return Unseen(rows.filter(pa.array(~np.isin(hashes, old_hashes))))
     distinct = np.unique(hashes)
-    if len(distinct) == known.get("count") and _sum(distinct) == known.get("sum"):
+    if len(distinct) == note.get("count") and _sum(distinct) == note.get("sum"):
         return Unseen(rows.slice(0, 0))
     return Unseen(rows, repeats=True)
 

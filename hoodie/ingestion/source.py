@@ -75,9 +75,9 @@ class Source(Protocol):
         """For messages."""
         ...
 
-    def next(self, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
-        """The rows after the checkpoint, None: all of them, up to the bounds. None: there is nothing new.
+    def next(self, after: Checkpoint | None, bounds: Bounds, schema: pa.Schema | None) -> Round | None:
+        """The rows after the checkpoint (None: all rows), up to the bounds; None if there are no new ones.
 
-        `known`: types of columns that are known already; a record that does not fit them is a bad one.
+        `schema`: the table's columns; a record that does not fit them is a bad one.
         """
         ...

@@ -46,24 +46,24 @@ def events_of(source: Source) -> Source:
 
 
 def source_of(
-    given: str | PathLike[str] | HoodieTable | Source, kind: str | None, reached_by: Mapping[str, str] | None
+    address: str | PathLike[str] | HoodieTable | Source, kind: str | None, reached_by: Mapping[str, str] | None
 ) -> Source:
     """The source of an address, which may be a table's; one of the user's own is taken as it is.
 
     Raises:
         OptionError: there is no such format.
     """
-    if isinstance(given, HoodieTable):
-        return TableSource(given)
-    if not isinstance(given, str | PathLike):
-        return given
-    if kind is None and is_database(str(given)):
+    if isinstance(address, HoodieTable):
+        return TableSource(address)
+    if not isinstance(address, str | PathLike):
+        return address
+    if kind is None and is_database(str(address)):
         kind = "database"
-    if str(given).startswith(f"{SCHEME}://"):
-        return KafkaSource(parse_settings(str(given), kind, reached_by))
+    if str(address).startswith(f"{SCHEME}://"):
+        return KafkaSource(parse_settings(str(address), kind, reached_by))
     if kind is None:
-        table = is_table(given, storage_options=reached_by)
-        return _table("hudi", str(given), reached_by) if table else FolderSource(open_storage(given, reached_by))
+        table = is_table(address, storage_options=reached_by)
+        return _table("hudi", str(address), reached_by) if table else FolderSource(open_storage(address, reached_by))
     if kind not in SOURCES:
         raise OptionError(f"format={kind!r} is not one of {', '.join(SOURCES)}")
-    return SOURCES[kind](kind, str(given), reached_by)
+    return SOURCES[kind](kind, str(address), reached_by)

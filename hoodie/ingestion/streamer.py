@@ -142,20 +142,20 @@ def parse_job(flags: StreamerFlags, properties: Mapping[str, str], reached_by: M
 
 def _options(flags: StreamerFlags, properties: Mapping[str, str]) -> Mapping[str, str]:
     """Options of writes."""
-    made = {"hoodie.table.name": flags.target_table}
+    options = {"hoodie.table.name": flags.target_table}
     if (flags.table_type or "").upper() == "MERGE_ON_READ":
-        made["hoodie.compact.inline"] = str(not flags.disable_compaction).lower()
+        options["hoodie.compact.inline"] = str(not flags.disable_compaction).lower()
     if flags.enable_sync:
-        made["hoodie.datasource.hive_sync.enable"] = "true"
+        options["hoodie.datasource.hive_sync.enable"] = "true"
     if flags.sync_tool_classes:
-        made["hoodie.meta.sync.client.tool.class"] = flags.sync_tool_classes
+        options["hoodie.meta.sync.client.tool.class"] = flags.sync_tool_classes
     if flags.filter_dupes:
-        made["hoodie.datasource.write.insert.drop.duplicates"] = "true"
+        options["hoodie.datasource.write.insert.drop.duplicates"] = "true"
     if flags.payload_class:
-        made["hoodie.datasource.write.payload.class"] = flags.payload_class
+        options["hoodie.datasource.write.payload.class"] = flags.payload_class
     if flags.merge_mode:
-        made["hoodie.write.record.merge.mode"] = flags.merge_mode
-    return {**made, **properties}
+        options["hoodie.write.record.merge.mode"] = flags.merge_mode
+    return {**options, **properties}
 
 
 def _transformation(flags: StreamerFlags, properties: Mapping[str, str]) -> str | None:
@@ -182,8 +182,8 @@ def _schema(flags: StreamerFlags, properties: Mapping[str, str], reached_by: Map
     if flags.transformer_class and target != places[0]:
         return None  # it is the schema before the transformation
     place = properties[target]
-    found = schema_at(place) if provider == _REGISTRY_SCHEMAS else read_text(place, reached_by)
-    return arrow_from_avro(parse_schema(found))
+    text = schema_at(place) if provider == _REGISTRY_SCHEMAS else read_text(place, reached_by)
+    return arrow_from_avro(parse_schema(text))
 
 
 def _simple(name: str) -> str:
@@ -218,13 +218,13 @@ def _database(properties: Mapping[str, str]) -> From:
     options = {"query": query["query"]} if query else {"table": table}
     if properties.get(f"{_JDBC}incr.pull", "false").lower() == "true":
         options["column"] = _needed(properties, f"{_JDBC}table.incr.column.name", "JdbcSource")
-    given = {"user": "user", "password": "password", "password_file": "password.file"}
-    options |= {name: properties[_JDBC + key] for name, key in given.items() if _JDBC + key in properties}
+    key_of_option = {"user": "user", "password": "password", "password_file": "password.file"}
+    options |= {name: properties[_JDBC + key] for name, key in key_of_option.items() if _JDBC + key in properties}
     return From(_needed(properties, f"{_JDBC}url", "JdbcSource"), "database", options, "max_rows")
 
 
 def _topic(kind: str) -> Callable[[Mapping[str, str]], From]:
-    def found(properties: Mapping[str, str]) -> From:
+    def source(properties: Mapping[str, str]) -> From:
         servers, topic = _needed(properties, _SERVERS, "a topic"), _needed(properties, _TOPIC, "a topic")
         settings = {
             key: value
@@ -233,7 +233,7 @@ def _topic(kind: str) -> Callable[[Mapping[str, str]], From]:
         }
         return From(f"kafka://{servers}/{topic}", kind, settings, "max_rows")
 
-    return found
+    return source
 
 
 SOURCES: Mapping[str, Callable[[Mapping[str, str]], From]] = {

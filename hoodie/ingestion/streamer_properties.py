@@ -20,8 +20,8 @@ def read_properties(
     Raises:
         OptionError: the file cannot be read, or includes itself.
     """
-    found = dict(_pairs(path, reached_by, ())) if path else {}
-    return {_newest(key): value for key, value in {**found, **dict(overrides)}.items()}
+    of_file = dict(_pairs(path, reached_by, ())) if path else {}
+    return {_newest(key): value for key, value in {**of_file, **dict(overrides)}.items()}
 
 
 def read_text(path: str, reached_by: Mapping[str, str]) -> str:

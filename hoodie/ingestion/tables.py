@@ -20,7 +20,7 @@ class TableSource:
     def __str__(self) -> str:
         return f"the table {self.table.uri}"
 
-    def next(self, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
+    def next(self, after: Checkpoint | None, bounds: Bounds, schema: pa.Schema | None) -> Round | None:
         end = safe_end(self.table._context)
         since = after.text if after is not None else None
         if end is None or (since is not None and end <= since):

@@ -36,12 +36,12 @@ class Prepared(NamedTuple):
 class Work(Protocol):
     """The seam between a round and the engine that carries its rows."""
 
-    def opened(self, table: HoodieTable) -> HoodieTable:
+    def with_engine(self, table: HoodieTable) -> HoodieTable:
         """The table, with the engine that does its tasks."""
         ...
 
-    def next(self, source: Source, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
-        """What the source gives: its own rows, or records of the engine."""
+    def next(self, source: Source, after: Checkpoint | None, bounds: Bounds, schema: pa.Schema | None) -> Round | None:
+        """The next round of the source, with its own rows or with records of the engine."""
         ...
 
     def prepared(self, table: HoodieTable, rows: Records, sql: str | None) -> AbstractContextManager[Prepared]:
@@ -56,11 +56,11 @@ class Work(Protocol):
 class Embedded:
     """In this process; the rows of a round are in memory."""
 
-    def opened(self, table: HoodieTable) -> HoodieTable:
+    def with_engine(self, table: HoodieTable) -> HoodieTable:
         return table
 
-    def next(self, source: Source, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
-        return source.next(after, bounds, known)
+    def next(self, source: Source, after: Checkpoint | None, bounds: Bounds, schema: pa.Schema | None) -> Round | None:
+        return source.next(after, bounds, schema)
 
     @contextmanager
     def prepared(self, table: HoodieTable, rows: Records, sql: str | None) -> Iterator[Prepared]:
@@ -97,5 +97,5 @@ def _without_bad_keys(rows: pa.Table, keys: Sequence[str]) -> Prepared:
         has_key = pc.or_(has_key, pc.is_valid(rows.column(name)))
     if pc.all(has_key).as_py():
         return Prepared(rows, rows.num_rows)
-    kept = rows.filter(has_key)
-    return Prepared(kept, kept.num_rows, keyless(rows.filter(pc.invert(has_key)), keys))
+    keyed = rows.filter(has_key)
+    return Prepared(keyed, keyed.num_rows, keyless(rows.filter(pc.invert(has_key)), keys))

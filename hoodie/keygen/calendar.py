@@ -125,10 +125,10 @@ def zone_named(name: str) -> Zone:
     """
     if name in {"UTC", "GMT"}:
         return UTC_ZONE
-    found = _FIXED.fullmatch(name)
-    if found and int(found[2]) <= 23:
-        minutes = int(found[2]) * 60 + int(found[3] or 0)
-        return fixed_zone(-60 * minutes if found[1] == "-" else 60 * minutes)
+    match = _FIXED.fullmatch(name)
+    if match and int(match[2]) <= 23:
+        minutes = int(match[2]) * 60 + int(match[3] or 0)
+        return fixed_zone(-60 * minutes if match[1] == "-" else 60 * minutes)
     try:
         _region(name)
     except (OSError, ValueError, LookupError):

@@ -40,11 +40,11 @@ def column(table: pa.Table, field: str, *, role: str, option: str | None = None)
 
 
 def _check_name(name: str, among: Sequence[str], *, field: str, role: str, option: str | None) -> None:
-    found = list(among).count(name)
-    if found == 1:
+    count = list(among).count(name)
+    if count == 1:
         return
-    if found:
-        raise KeyFieldError(f"{role} column {field!r} is ambiguous: {found} columns of the data are named {name!r}")
+    if count:
+        raise KeyFieldError(f"{role} column {field!r} is ambiguous: {count} columns of the data are named {name!r}")
     columns = ", ".join(among[:_SHOWN_COLUMNS]) + (
         f" and {len(among) - _SHOWN_COLUMNS} more" if len(among) > _SHOWN_COLUMNS else ""
     )

@@ -63,7 +63,7 @@ class KeyGenerator:
         """
         if not self.record_key_fields:
             return pa.chunked_array([pc.cast(pa.array(np.arange(table.num_rows)), pa.string())], pa.string())
-        made, empty = [], []
+        arrays, empty = [], []
         for columns in pieces(table, self.record_key_fields, role="record key"):
             texts = [
                 text_of(values, field=field, role="record key", timestamps_as_text=self.timestamps_as_text)
@@ -73,13 +73,13 @@ class KeyGenerator:
             for text in texts[1:]:
                 blank = pc.and_(blank, pc.fill_null(pc.equal(text, ""), True))
             empty.append(blank)
-            made.append(self._join_key(texts))
+            arrays.append(self._join_key(texts))
         _refuse_rows_without_key(pa.chunked_array(empty, pa.bool_()), self.record_key_fields)
-        return pa.chunked_array(made, pa.string())
+        return pa.chunked_array(arrays, pa.string())
 
     def _join_key(self, texts: Sequence[Array]) -> Array:
-        named = len(texts) > 1 or (self.kind is KeyGeneratorType.COMPLEX and self.name_single_key)
-        if not named:
+        has_names = len(texts) > 1 or (self.kind is KeyGeneratorType.COMPLEX and self.name_single_key)
+        if not has_names:
             return texts[0]
         parts = []
         for field, text in zip(self.record_key_fields, texts):
@@ -96,12 +96,12 @@ class KeyGenerator:
         """
         if not self.partition_fields or self.kind is KeyGeneratorType.NON_PARTITION:
             return pa.chunked_array([pa.repeat(pa.scalar("", pa.string()), table.num_rows)], pa.string())
-        made, start = [], 0
+        arrays, start = [], 0
         for columns in pieces(table, self.partition_fields, role="partition"):
             segments = [self._segments(values, number, start) for number, values in enumerate(columns)]
-            made.append(pc.binary_join_element_wise(*segments, "/") if len(segments) > 1 else segments[0])
+            arrays.append(pc.binary_join_element_wise(*segments, "/") if len(segments) > 1 else segments[0])
             start += len(segments[0])
-        return pa.chunked_array(made, pa.string())
+        return pa.chunked_array(arrays, pa.string())
 
     def _segments(self, values: Array, number: int, start: int) -> Array:
         """The part of the path that one column gives; `start` is the number of the first row."""
@@ -126,7 +126,7 @@ class KeyGenerator:
                 row = start + pc.index(encoded.indices, place).as_py()
                 cured = not self.url_encode and escaped(value) != value
                 cure = "change the value" + (f", or create the table with {_ENCODE_OPTION}=true" if cured else "")
-                made_of = f"{'makes' if dated else 'holds'} {_shown(value)} in row {row} (counted from 0)"
+                made_of = f"{'makes' if dated else 'holds'} {_short(value)} in row {row} (counted from 0)"
                 raise KeyFieldError(f"partition column {field!r} {made_of}: {reason}\n  fix:     {cure}")
             segments.append(segment)
         return pa.array(segments, pa.string()).take(encoded.indices)
@@ -162,13 +162,13 @@ class KeyGenerator:
         return None
 
 
-def _shown(value: str) -> str:
+def _short(value: str) -> str:
     return repr(value) if len(value) <= _SHOWN_CHARACTERS else f"{value[:_SHOWN_CHARACTERS]!r}…"
 
 
 def escaped(value: str) -> str:
     """A value as it stands in an encoded path."""
-    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", value)
+    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", value)
 
 
 def _refuse_rows_without_key(empty: pa.ChunkedArray[Any], fields: Sequence[str]) -> None:

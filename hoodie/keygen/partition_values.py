@@ -36,9 +36,9 @@ def ranges_of_paths(
     config: TableConfig, kinds: Mapping[str, pa.DataType], paths: Sequence[str]
 ) -> dict[str, list[ValueRange]]:
     """Bounds of partition columns in each of the partitions; other columns of `kinds` (name -> type) are not in it."""
-    found: dict[str, list[ValueRange]] = {}
+    result: dict[str, list[ValueRange]] = {}
     if PARTITION_PATH in kinds and config.populate_meta_fields:
-        found[PARTITION_PATH] = [ValueRange(path, path, 0) for path in paths]
+        result[PARTITION_PATH] = [ValueRange(path, path, 0) for path in paths]
     columns = [name for name in config.partition_fields if name in kinds]
     if columns and _says_values(config):
         split = [_segments(path, len(config.partition_fields)) for path in paths]
@@ -46,8 +46,8 @@ def ranges_of_paths(
             at = config.partition_fields.index(name)
             if _is_plain(config, at):
                 range_of = _ranges_in(name, kinds[name], config)
-                found[name] = [range_of(parts[at]) if parts else UNKNOWN for parts in split]
-    return found
+                result[name] = [range_of(parts[at]) if parts else UNKNOWN for parts in split]
+    return result
 
 
 def judged_levels(config: TableConfig, kinds: Mapping[str, pa.DataType], schema: pa.Schema) -> int:
@@ -66,25 +66,25 @@ def ranges_below(
     A text may go on below its folder, as `asia/india` does. It still begins as the folder says, and every text that begins with
     `asia/` or `asia-` lies before `asia0`.
     """
-    found: dict[str, list[ValueRange]] = {}
+    result: dict[str, list[ValueRange]] = {}
     if PARTITION_PATH in kinds and config.populate_meta_fields:
-        found[PARTITION_PATH] = [ValueRange(path, path + _AFTER_SLASH, 0) for path in folders]
+        result[PARTITION_PATH] = [ValueRange(path, path + _AFTER_SLASH, 0) for path in folders]
     for name in kinds:
         at = _level_of(config, name, schema)
         if at is None:
             continue
         range_of = _ranges_in(name, kinds[name], config)
         if len(config.partition_fields) == 1:
-            found[name] = [_and_below(range_of(path)) for path in folders]
+            result[name] = [_and_below(range_of(path)) for path in folders]
         else:
             split = (path.split("/") for path in folders)
-            found[name] = [_and_below(range_of(parts[at])) if len(parts) > at else UNKNOWN for parts in split]
-    return found
+            result[name] = [_and_below(range_of(parts[at])) if len(parts) > at else UNKNOWN for parts in split]
+    return result
 
 
-def _and_below(known: ValueRange) -> ValueRange:
-    low, high, nulls, values = known
-    return ValueRange(low, high + _AFTER_SLASH, nulls, values) if isinstance(high, str) else known
+def _and_below(limits: ValueRange) -> ValueRange:
+    low, high, nulls, values = limits
+    return ValueRange(low, high + _AFTER_SLASH, nulls, values) if isinstance(high, str) else limits
 
 
 def _level_of(config: TableConfig, name: str, schema: pa.Schema) -> int | None:

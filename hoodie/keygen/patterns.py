@@ -111,10 +111,10 @@ class Reader:
         Raises:
             ValueError: it has the form, but there is no such date or time.
         """
-        found = self.shape.fullmatch(text)
-        if found is None:
+        match = self.shape.fullmatch(text)
+        if match is None:
             return None
-        texts_by_letter = dict(zip(self.letters, found.groups(), strict=True))
+        texts_by_letter = dict(zip(self.letters, match.groups(), strict=True))
         local_s, millis = _local_time(texts_by_letter)
         if "Z" in texts_by_letter:
             at = fixed_zone(_offset_s(texts_by_letter["Z"]))

@@ -89,9 +89,9 @@ class Paths:
                 moment = self._read(text)
             except ValueError as error:
                 row = start + pc.index(encoded.indices, number).as_py()
-                shown = repr(text) if len(text) <= 100 else f"{text[:100]!r}…"
+                short = repr(text) if len(text) <= 100 else f"{text[:100]!r}…"
                 raise KeyFieldError(
-                    f"partition column {field!r} holds {shown} in row {row} (counted from 0): {error}\n"
+                    f"partition column {field!r} holds {short} in row {row} (counted from 0): {error}\n"
                     f"  fix:     change the value, or create the table with its form in {INPUT_FORMAT}"
                 ) from None
             paths.append(self.writer.write(moment.millis, self.output_zone or moment.zone))

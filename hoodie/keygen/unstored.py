@@ -79,13 +79,13 @@ class FolderValues:
         for field in self.fields:
             # Over distinct paths, which are few.
             values = pa.array([each[field.name].as_py() for each in path_values], field.type).take(paths.indices)
-            given: Any = rows.column(field.name).combine_chunks()
-            both_null: Any = pc.and_(pc.is_null(values), pc.is_null(given))
-            same: Any = pc.or_(both_null, pc.fill_null(pc.equal(values, given), False))
+            array: Any = rows.column(field.name).combine_chunks()
+            both_null: Any = pc.and_(pc.is_null(values), pc.is_null(array))
+            same: Any = pc.or_(both_null, pc.fill_null(pc.equal(values, array), False))
             at = pc.index(same, False).as_py()
             if at >= 0:
                 raise KeyFieldError(
-                    f"partition column {field.name!r} holds {given[at].as_py()!r} in row {at} (counted from 0), which would come back "
+                    f"partition column {field.name!r} holds {array[at].as_py()!r} in row {at} (counted from 0), which would come back "
                     f"as {values[at].as_py()!r}: table {table!r} leaves the column out of its files, and its folder is called "
                     f"{paths[at].as_py()!r}\n  fix:     change the value, or make a table that keeps its partition columns"
                 )
@@ -117,11 +117,11 @@ class Unstored:
 
     def decoded(self, schema: pa.Schema) -> pa.Schema:
         """What to read of a file for rows with the columns of `schema`."""
-        made = {field.name for field in self._left_out}
+        names = {field.name for field in self._left_out}
         if self.keygen is not None and RECORD_KEY in schema.names:
-            made.add(RECORD_KEY)
+            names.add(RECORD_KEY)
             schema = pa.schema([*schema, *(field for field in self.key_columns if field.name not in schema.names)])
-        return pa.schema([field for field in schema if field.name not in made])
+        return pa.schema([field for field in schema if field.name not in names])
 
     def completed(self, rows: Rows, schema: pa.Schema, path: str) -> Rows:
         """Rows of the file at `path`, with the columns of `schema`; columns that are stored keep their types."""
@@ -147,8 +147,8 @@ class Unstored:
 
     def stored_schema(self, schema: pa.Schema) -> pa.Schema:
         """The columns that a file of rows with these columns has."""
-        made = {field.name for field in self._left_out}
-        return pa.schema([field for field in schema if field.name not in made])
+        names = {field.name for field in self._left_out}
+        return pa.schema([field for field in schema if field.name not in names])
 
 
 def unstored_of(config: TableConfig, schema: pa.Schema) -> Unstored | None:

@@ -14,16 +14,16 @@ Binary: TypeAlias = "pa.Array[Any]"
 Many: TypeAlias = "Binary | Sequence[bytes | None]"
 
 
-def as_bytes(given: object, act: str) -> bytes:
+def as_bytes(data: object, act: str) -> bytes:
     """A key or a value.
 
     Raises:
         OptionError: it is not bytes-like.
     """
-    if isinstance(given, (bytes, bytearray, memoryview)):
-        return bytes(given)
-    hint = f"; {given!r:.60}.encode() gives them" if isinstance(given, str) else ""
-    raise OptionError(f"{act} takes bytes, not {type(given).__name__}: encode them first{hint}")
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return bytes(data)
+    hint = f"; {data!r:.60}.encode() gives them" if isinstance(data, str) else ""
+    raise OptionError(f"{act} takes bytes, not {type(data).__name__}: encode them first{hint}")
 
 
 def as_array(data: Any, kind: pa.DataType, what: str) -> Binary:
@@ -40,8 +40,8 @@ def as_array(data: Any, kind: pa.DataType, what: str) -> Binary:
         raise OptionError(f"{what} are neither a list of bytes nor an Arrow array, but {type(data).__name__}")
     if not (pa.types.is_null(data.type) or any(is_a(data.type) for is_a in _BINARY)):
         raise OptionError(f"{what} are {data.type}, not binary: encode them first")
-    found: Binary = data.cast(kind)
-    return found
+    result: Binary = data.cast(kind)
+    return result
 
 
 _BINARY = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
@@ -49,5 +49,5 @@ _BINARY = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_
 
 def listed(array: Binary) -> list[Any]:
     """Its entries: bytes, or None."""
-    found: list[Any] = array.to_pylist()
-    return found
+    result: list[Any] = array.to_pylist()
+    return result

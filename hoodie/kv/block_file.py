@@ -104,11 +104,11 @@ class _Writer:
         ).serialize()
         entries = sum(map(len, self._keys))
         bloom = b""
-        named = [_texts(keys.filter(pc.greater(pc.binary_length(keys), 0))) for keys in self._keys]
-        if sum(map(len, named)):
-            count = sum(map(len, named))
+        keys_of_blocks = [_texts(keys.filter(pc.greater(pc.binary_length(keys), 0))) for keys in self._keys]
+        if sum(map(len, keys_of_blocks)):
+            count = sum(map(len, keys_of_blocks))
             bloom = build_bloom(
-                SIMPLE, pa.chunked_array(named), num_entries=count, fpp=_FPP, max_entries=count
+                SIMPLE, pa.chunked_array(keys_of_blocks), num_entries=count, fpp=_FPP, max_entries=count
             ).to_bytes()
         index_at, bloom_at = self.size_bytes, self.size_bytes + len(index)
         trailer = _TRAILER.pack(
@@ -158,24 +158,24 @@ class _Reader:
         return True, block.rows.values[at].as_py()
 
     def get_many(self, keys: SortedRows) -> SortedRows:
-        wanted = keys.keys
-        if not len(wanted) or not self._firsts:
+        candidates = keys.keys
+        if not len(candidates) or not self._firsts:
             return NOTHING
         if self._bloom is not None:
-            wanted = wanted.filter(pa.array(self._bloom.might_contain(_texts(wanted))))
-        found: list[SortedRows] = []
-        numbers = np.array([bisect_right(self._firsts, key) - 1 for key in listed(wanted)], np.int64)
+            candidates = candidates.filter(pa.array(self._bloom.might_contain(_texts(candidates))))
+        parts: list[SortedRows] = []
+        numbers = np.array([bisect_right(self._firsts, key) - 1 for key in listed(candidates)], np.int64)
         for number in np.unique(numbers):
             if number < 0:
                 continue
             low, high = np.searchsorted(numbers, (number, number + 1))
             rows = self._block(int(number)).rows
-            at = pc.index_in(wanted.slice(low, high - low), rows.keys).drop_null()
+            at = pc.index_in(candidates.slice(low, high - low), rows.keys).drop_null()
             if len(at):
-                found.append(SortedRows(rows.keys.take(at), rows.values.take(at)))
-        if not found:
+                parts.append(SortedRows(rows.keys.take(at), rows.values.take(at)))
+        if not parts:
             return NOTHING
-        return SortedRows(*(pa.concat_arrays(list(each)) for each in zip(*found, strict=True)))
+        return SortedRows(*(pa.concat_arrays(list(each)) for each in zip(*parts, strict=True)))
 
     def scan(self, start: bytes | None, stop: bytes | None) -> Iterator[SortedRows]:
         low = 0 if start is None else max(0, bisect_right(self._firsts, start) - 1)
@@ -215,10 +215,10 @@ class _Reader:
         return self._cache.get(_BLOCKS, (self._key, number), load, lambda block: 2 * self._lengths[number])
 
     def _decoded(self, number: int, content: memoryview) -> SortedRows:
-        found = frame_of(content)
-        if found is None:
+        rows = frame_of(content)
+        if rows is None:
             raise self._corrupt(f"block {number}, at byte {self._offsets[number]:,}, does not match its checksum")
-        return SortedRows(*found)
+        return SortedRows(*rows)
 
     def _checked(self, place: _Place, what: str) -> bytes:
         content = self._storage.read(self._path, place.offset, place.length)

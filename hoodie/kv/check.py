@@ -52,9 +52,9 @@ def _looked_into(
         size = storage.stat(path).size_bytes
         if size != file.size_bytes:
             raise CorruptFileError(f"{storage.uri}/{path} has {size:,} bytes, and was written with {file.size_bytes:,}")
-    log = Replay(storage, manifest.wal_from, stated=manifest.log)
+    log = Replay(storage, manifest.wal_from, sizes=manifest.log)
     window = max([manifest.window, *(each.id for each in log)])
     if not rows:
         return window, sum(file.entries for file in manifest.files)
-    found = Files(storage, manifest, data_format, cache).scan()
-    return window, sum(len(part.keys) for part in found)
+    parts = Files(storage, manifest, data_format, cache).scan()
+    return window, sum(len(part.keys) for part in parts)

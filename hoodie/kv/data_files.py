@@ -85,7 +85,7 @@ DEFAULT_FORMAT = "hfile"
 
 def format_named(name: str) -> DataFormat:
     """Raises: OptionError: there is none."""
-    found = FORMATS.get(name)
-    if found is None:
+    result = FORMATS.get(name)
+    if result is None:
         raise OptionError(f"file_format={name!r} is not known; known are {', '.join(FORMATS)}")
-    return found
+    return result

@@ -14,7 +14,7 @@ from hoodie.storage.base import Storage
 
 
 class FilesWriter:
-    """Takes rows behind one another; `made` has the files when its block has ended."""
+    """Takes rows behind one another; `files` has the files when its block has ended."""
 
     def __init__(
         self,
@@ -27,7 +27,7 @@ class FilesWriter:
         most_bytes: int,
         compression: str,
     ) -> None:
-        self.made: list[DataFile] = []
+        self.files: list[DataFile] = []
         self._storage = storage
         self._format = data_format
         self._new_name = new_name
@@ -72,7 +72,7 @@ class FilesWriter:
         if self._writer is None:
             return
         self._stack.close()
-        self.made.append(
+        self.files.append(
             DataFile(
                 self._name,
                 self._run,

@@ -64,8 +64,8 @@ class Flusher:
             manifest = self.manifest
             parts = list(sorted_rows(rows))
             first, last = parts[0].keys[0].as_py(), parts[-1].keys[-1].as_py()
-            made = self._written(parts, run=run_for(manifest.files, first, last), made_s=self._storage.now_s())
-            self._go_on(replace(manifest, files=(*manifest.files, *made), window=window, wal_from=wal_from))
+            files = self._written(parts, run=run_for(manifest.files, first, last), made_s=self._storage.now_s())
+            self._go_on(replace(manifest, files=(*manifest.files, *files), window=window, wal_from=wal_from))
             drop_segments(self._storage, wal_from)
 
     def merge_if_due(self) -> None:
@@ -88,30 +88,32 @@ class Flusher:
         def touched(file: DataFile) -> bool:
             return (start is None or file.last >= start) and (stop is None or file.first < stop)
 
-        def kept(file: DataFile) -> Iterator[SortedRows]:
+        def remaining_rows(file: DataFile) -> Iterator[SortedRows]:
             reader = self.files.open(file)
             if start is not None:
                 yield from reader.scan(None, start)
             if stop is not None:
                 yield from reader.scan(stop, None)
 
-        return self._purge(touched, kept)
+        return self._purge(touched, remaining_rows)
 
     def purge_older(self, than_s: float) -> int:
         before_s = self._storage.now_s() - than_s
         return self._purge(lambda file: file.made_s < before_s, lambda file: iter(()))
 
-    def _purge(self, touched: Callable[[DataFile], bool], kept: Callable[[DataFile], Iterator[SortedRows]]) -> int:
+    def _purge(
+        self, touched: Callable[[DataFile], bool], remaining_rows: Callable[[DataFile], Iterator[SortedRows]]
+    ) -> int:
         with self._lock:
             manifest = self.manifest
             old = [file for file in manifest.files if touched(file)]
             if not old:
                 return 0
-            made: list[DataFile] = []
+            new_files: list[DataFile] = []
             for file in old:
-                made += self._written(kept(file), run=file.run, made_s=file.made_s)
-            self._replace(old, made)
-            return sum(file.size_bytes for file in old) - sum(file.size_bytes for file in made)
+                new_files += self._written(remaining_rows(file), run=file.run, made_s=file.made_s)
+            self._replace(old, new_files)
+            return sum(file.size_bytes for file in old) - sum(file.size_bytes for file in new_files)
 
     # -- how
 
@@ -126,19 +128,19 @@ class Flusher:
                         writer.cut()  # a file of the run lies in between, and no two may overlap
                     writer.add(rows)
                     last = rows.keys[-1].as_py()
-        made = self._counted(writer)
+        new_files = self._counted(writer)
         moved = {file.name for file in merge.moved}
         manifest = self.manifest
         old = [*merge.files, *(file for file in manifest.files if file.name in moved)]
-        self._replace(old, [*made, *merge.moved])
+        self._replace(old, [*new_files, *merge.moved])
 
     def _replace(self, old: Sequence[DataFile], new: Sequence[DataFile]) -> None:
         manifest = self.manifest
         names, stays = {file.name for file in old}, {file.name for file in new}
         files = (*(file for file in manifest.files if file.name not in names), *new)
         now_s = self._storage.now_s()
-        gone = tuple((name, now_s) for name in sorted(names - stays))
-        self._go_on(replace(manifest, files=files, gone=(*manifest.gone, *gone)))
+        outgoing = tuple((name, now_s) for name in sorted(names - stays))
+        self._go_on(replace(manifest, files=files, old_files=(*manifest.old_files, *outgoing)))
 
     def _written(self, parts: Iterable[SortedRows], *, run: int, made_s: float) -> list[DataFile]:
         with self.new_files(run=run, made_s=made_s) as writer:
@@ -147,16 +149,16 @@ class Flusher:
         return self._counted(writer)
 
     def _counted(self, writer: FilesWriter) -> list[DataFile]:
-        self.written_bytes += sum(file.size_bytes for file in writer.made)
-        return writer.made
+        self.written_bytes += sum(file.size_bytes for file in writer.files)
+        return writer.files
 
     def note_log(self, synced: Mapping[int, int]) -> None:
         """Say in the next state how much of the log is synced, when its writer ends: else a cut one looks like a torn one."""
         with self._lock:
             manifest = self.manifest
-            stated = {n: size for n, size in (*manifest.log, *synced.items()) if n >= manifest.wal_from}
-            if stated != dict(manifest.log):
-                self._go_on(replace(manifest, log=tuple(sorted(stated.items()))))
+            sizes = {n: size for n, size in (*manifest.log, *synced.items()) if n >= manifest.wal_from}
+            if sizes != dict(manifest.log):
+                self._go_on(replace(manifest, log=tuple(sorted(sizes.items()))))
 
     def new_files(self, *, run: int, made_s: float) -> FilesWriter:
         """Files that no state names yet."""
@@ -176,11 +178,13 @@ class Flusher:
         return f"{self.manifest.epoch:08d}-{self._number:08d}{self._format.suffix}"
 
     def _go_on(self, manifest: Manifest) -> None:
-        """Make it the next state, and remove what nobody needs since a while."""
+        """Publish the manifest as the next state, and delete files that no reader has needed for a while."""
         now_s = self._storage.now_s()
-        doomed = [name for name, since_s in manifest.gone if now_s - since_s >= self._options.keep_replaced_s]
+        doomed = [name for name, since_s in manifest.old_files if now_s - since_s >= self._options.keep_replaced_s]
         manifest = replace(
-            manifest, number=manifest.number + 1, gone=tuple(each for each in manifest.gone if each[0] not in doomed)
+            manifest,
+            number=manifest.number + 1,
+            old_files=tuple(each for each in manifest.old_files if each[0] not in doomed),
         )
         try:
             publish(self._storage, manifest)
@@ -199,11 +203,11 @@ class Flusher:
             log.warning("files of %s that are not needed any more stay until the next flush: %s", self._what, exc)
 
     def _remove_unnamed(self) -> None:
-        """Files of a writer that died before a state named them."""
-        named = {file.name for file in self.manifest.files} | {name for name, _ in self.manifest.gone}
+        """Delete the files of a dead writer that no manifest has."""
+        names = {file.name for file in self.manifest.files} | {name for name, _ in self.manifest.old_files}
         try:
             for name in self._storage.names("data"):
-                if name not in named:
+                if name not in names:
                     self._storage.delete(data_file(name))
             drop_segments(self._storage, self.manifest.wal_from)
         except OSError as exc:

@@ -102,11 +102,11 @@ class _Reader:
             return NOTHING
         values: Any = self._reader.get_many(keys.keys).cast(VALUES)
         there = values.is_valid()
-        found = SortedRows(keys.keys.filter(there), values.filter(there))
+        result = SortedRows(keys.keys.filter(there), values.filter(there))
         if not self._hides:
-            return found
-        gone = keys.keys.filter(pc.is_in(keys.keys, value_set=self._hidden.keys))
-        return merged([found, SortedRows(gone, pa.nulls(len(gone), VALUES))], drop_deletes=False)
+            return result
+        deleted_keys = keys.keys.filter(pc.is_in(keys.keys, value_set=self._hidden.keys))
+        return merged([result, SortedRows(deleted_keys, pa.nulls(len(deleted_keys), VALUES))], drop_deletes=False)
 
     def scan(self, start: bytes | None, stop: bytes | None) -> Iterator[SortedRows]:
         hidden = between(self._hidden, start, stop)

@@ -32,18 +32,18 @@ class Files:
         self._storage = storage
         self._format = data_format
         self._cache = cache
-        self._opened: dict[str, DataReader] = {}
+        self._readers: dict[str, DataReader] = {}
         """By name. The cache would be asked for each file of each get, which takes a tenth of it."""
 
     @cached_property
     def _runs(self) -> Sequence[tuple[list[bytes], list[DataFile]]]:
         """Newest first: where files begin, and the files."""
         numbers = {file.run for file in self.manifest.files}
-        found = []
+        result = []
         for number in nlargest(len(numbers), numbers):
             files = sorted((file for file in self.manifest.files if file.run == number), key=lambda file: file.first)
-            found.append(([file.first for file in files], files))
-        return found
+            result.append(([file.first for file in files], files))
+        return result
 
     def get(self, key: bytes) -> bytes | None:
         oldest = len(self._runs) - 1
@@ -57,22 +57,22 @@ class Files:
 
     def get_many(self, keys: Binary) -> Binary:
         """Values in the order of the keys; null where there is none."""
-        wanted = pc.unique(keys.cast(KEYS)).drop_null()
-        wanted = wanted.take(pc.array_sort_indices(wanted))
-        found: list[SortedRows] = []
+        remaining = pc.unique(keys.cast(KEYS)).drop_null()
+        remaining = remaining.take(pc.array_sort_indices(remaining))
+        row_parts: list[SortedRows] = []
         for firsts, files in self._runs:
-            if not len(wanted):
+            if not len(remaining):
                 break
-            numbers = np.array([bisect_right(firsts, key) - 1 for key in listed(wanted)], np.int64)
+            numbers = np.array([bisect_right(firsts, key) - 1 for key in listed(remaining)], np.int64)
             parts = []
             for number in np.unique(numbers[numbers >= 0]):
                 low, high = np.searchsorted(numbers, (number, number + 1))
-                key_slice = wanted.slice(low, high - low)
+                key_slice = remaining.slice(low, high - low)
                 parts.append(self.open(files[int(number)]).get_many(SortedRows(key_slice, NOTHING.values)))
             rows = _joined(parts)
-            found.append(rows)
-            wanted = wanted.filter(pc.invert(pc.is_in(wanted, value_set=rows.keys)))
-        rows = _joined(found)
+            row_parts.append(rows)
+            remaining = remaining.filter(pc.invert(pc.is_in(remaining, value_set=rows.keys)))
+        rows = _joined(row_parts)
         return rows.values.take(pc.index_in(keys.cast(KEYS), rows.keys))
 
     def scan(
@@ -89,8 +89,8 @@ class Files:
             low = low if start is None else max(low, start)
             high = stop if high is None else high if stop is None else min(high, stop)
             if high is None or low < high:
-                found = self.merge(files, low, high, drop_deletes=True)
-                yield from map(turned, reversed(list(found))) if reverse else found
+                parts = self.merge(files, low, high, drop_deletes=True)
+                yield from map(turned, reversed(list(parts))) if reverse else parts
 
     def merge(
         self, files: Sequence[DataFile], start: bytes, stop: bytes | None, *, drop_deletes: bool
@@ -108,14 +108,14 @@ class Files:
                 yield rows
 
     def open(self, file: DataFile) -> DataReader:
-        found = self._opened.get(file.name)
-        if found is None:
+        result = self._readers.get(file.name)
+        if result is None:
             path = data_file(file.name)
             key = (self._storage.identity, path, file.size_bytes, file.made_s)
-            found = self._opened[file.name] = self._cache.get(
+            result = self._readers[file.name] = self._cache.get(
                 _OPEN, key, lambda: self._format.open(self._storage, path, self._cache), lambda _: _OPEN_BYTES
             )
-        return found
+        return result
 
 
 def side_by_side(scans: Sequence[Iterator[SortedRows]]) -> Iterator[Sequence[SortedRows]]:

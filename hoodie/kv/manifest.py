@@ -47,7 +47,7 @@ class Manifest:
     window: int
     """The last window all of whose rows are in data files."""
     files: tuple[DataFile, ...] = ()
-    gone: tuple[tuple[str, float], ...] = ()
+    old_files: tuple[tuple[str, float], ...] = ()
     """Data files that are not needed any more, and since when: readers of older states may still have them open."""
     log: tuple[tuple[int, int], ...] = ()
     """Segments of the log that writers have closed, and how many bytes they had synced: a shorter one lost windows."""
@@ -63,7 +63,7 @@ class Manifest:
             "wal_from": self.wal_from,
             "window": self.window,
             "files": files,
-            "gone": self.gone,
+            "gone": self.old_files,
             "log": self.log,
         }
         return json.dumps(fields).encode()
@@ -76,9 +76,11 @@ class Manifest:
             if fields["version"] != 1:
                 raise ValueError(f"version {fields['version']!r}, and this release knows 1")
             files = tuple(_file(each) for each in fields["files"])
-            gone = tuple((str(name), float(since)) for name, since in fields["gone"])
+            old_files = tuple((str(name), float(since)) for name, since in fields["gone"])
             log = tuple((int(segment), int(size)) for segment, size in fields.get("log", ()))
-            return cls(number, int(fields["epoch"]), int(fields["wal_from"]), int(fields["window"]), files, gone, log)
+            return cls(
+                number, int(fields["epoch"]), int(fields["wal_from"]), int(fields["window"]), files, old_files, log
+            )
         except (ValueError, KeyError, TypeError, AttributeError) as exc:
             raise CorruptFileError(f"{path} does not decode as the metadata of a bucket: {exc}") from exc
 
@@ -94,15 +96,15 @@ def read_newest(storage: Storage) -> Manifest:
         CorruptFileError: it is damaged. An older one is not taken in its place: acknowledged windows would be gone.
     """
     for _ in range(_LOOKS):
-        found = numbers(storage.names("meta"))
-        if not found:
+        manifest_numbers = numbers(storage.names("meta"))
+        if not manifest_numbers:
             return EMPTY
-        path = meta_file(found[-1])
+        path = meta_file(manifest_numbers[-1])
         try:
             content = storage.read(path)
         except FileNotFoundError:
             continue  # a writer has gone on, and removed it
-        return Manifest.decode(found[-1], content, path=f"{storage.uri.rstrip('/')}/{path}")
+        return Manifest.decode(manifest_numbers[-1], content, path=f"{storage.uri.rstrip('/')}/{path}")
     raise CorruptFileError(
         f"the metadata of {storage.uri} could not be read: each file that was listed in meta/ is gone; restore the folder from a copy"
     )

@@ -16,8 +16,8 @@ def store_file(number: int) -> str:
 
 
 def store_number(name: str) -> int | None:
-    found = _STORE.fullmatch(name)
-    return int(found[1]) if found else None
+    match = _STORE.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 def bucket_folder(layout: int, bucket: int) -> str:
@@ -39,5 +39,5 @@ def data_file(name: str) -> str:
 
 def numbers(names: Iterable[str]) -> list[int]:
     """The numbers of numbered files, sorted; other files are none of ours."""
-    found = (_NUMBERED.fullmatch(name_of(name)) for name in names)
-    return sorted(int(each[1]) for each in found if each)
+    matches = (_NUMBERED.fullmatch(name_of(name)) for name in names)
+    return sorted(int(each[1]) for each in matches if each)

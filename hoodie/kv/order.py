@@ -66,19 +66,19 @@ def register_order(order: KeyOrder) -> None:
 
     `encode` gives bytes for a key so that these, compared as bytes, come in the order of the keys; `decode` gives the key back.
     """
-    given: Any = order
-    parts: Any = tuple(given) if isinstance(given, KeyOrder) else None
+    candidate: Any = order
+    parts: Any = tuple(candidate) if isinstance(candidate, KeyOrder) else None
     if parts is None or not isinstance(parts[0], str) or not all(each is None or callable(each) for each in parts[1:]):
-        raise OptionError(f"register_order takes a KeyOrder with a name and two functions, not {given!r:.80}")
+        raise OptionError(f"register_order takes a KeyOrder with a name and two functions, not {candidate!r:.80}")
     if order.name in _orders:
         raise OptionError(f"there is an order {order.name!r} already")
     _orders[order.name] = order
 
 
 def order_named(name: str) -> KeyOrder:
-    found = _orders.get(name)
-    if found is None:
+    result = _orders.get(name)
+    if result is None:
         raise OptionError(
             f"order {name!r} is not known; known are {', '.join(_orders)}, and hoodie.kv.register_order makes others known"
         )
-    return found
+    return result

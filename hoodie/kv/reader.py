@@ -70,15 +70,15 @@ class BucketReader:
     def get(self, key: bytes, default: T | None = None) -> bytes | T | None:
         """The value of a key in data files, else `default`."""
         stored = self._order.stored(as_bytes(key, "get"))
-        found = self._ask(lambda files: files.get(stored))
-        return default if found is None else found
+        value = self._ask(lambda files: files.get(stored))
+        return default if value is None else value
 
     def __getitem__(self, key: bytes) -> bytes:
         """Raises KeyError where the key has no value."""
-        found = self.get(key)
-        if found is None:
+        result = self.get(key)
+        if result is None:
             raise KeyError(key)
-        return found
+        return result
 
     def __contains__(self, key: bytes) -> bool:
         return self.get(key) is not None

@@ -72,8 +72,8 @@ def rebucket(
     storage.delete_folder(folder_of(bucket_folder(layout.number, 0)))
 
 
-def _window(found: Sequence[int | None], stated_window: int | None, *, uri: str) -> int | None:
-    windows = sorted({window for window in found if window is not None})
+def _window(numbers: Sequence[int | None], stated_window: int | None, *, uri: str) -> int | None:
+    windows = sorted({window for window in numbers if window is not None})
     if stated_window is None:
         if len(windows) > 1:
             raise OptionError(
@@ -92,8 +92,8 @@ def _window(found: Sequence[int | None], stated_window: int | None, *, uri: str)
 def _fill(
     targets: Sequence[Flusher], sources: Sequence[Files], bucket_of: Callable[[Binary], Binary], *, window: int
 ) -> None:
-    """Rows of a source come in order, and sources share no key: what each gives a bucket is a run of that."""
-    made: list[list[DataFile]] = [[] for _ in targets]
+    """Distribute the rows over the buckets. Sources are sorted and share no key, so each adds one run to a bucket."""
+    files_of: list[list[DataFile]] = [[] for _ in targets]
     for run, source in enumerate(sources, 1):
         made_s = max((file.made_s for file in source.manifest.files), default=0.0)
         with ExitStack() as stack:
@@ -103,8 +103,8 @@ def _fill(
                 for number in np.unique(numbers):
                     mask = pa.array(numbers == number)
                     writers[number].add(SortedRows(rows.keys.filter(mask), rows.values.filter(mask)))
-        for files, writer in zip(made, writers, strict=True):
-            files += writer.made
-    for target, files in zip(targets, made, strict=True):
+        for files, writer in zip(files_of, writers, strict=True):
+            files += writer.files
+    for target, files in zip(targets, files_of, strict=True):
         target.begin_with(files, window=window)
         target.merge_if_due()

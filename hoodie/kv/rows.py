@@ -68,8 +68,8 @@ def merged(parts: Sequence[SortedRows], *, drop_deletes: bool) -> SortedRows:
         else:
             keys, values = ordered.filter(pa.array(is_last)), all_values.take(order.filter(pa.array(is_last)))
     if drop_deletes and values.null_count:
-        kept = values.is_valid()
-        keys, values = keys.filter(kept), values.filter(kept)
+        is_live = values.is_valid()
+        keys, values = keys.filter(is_live), values.filter(is_live)
     return SortedRows(keys, values)
 
 

@@ -43,13 +43,13 @@ def plan_merge(files: Sequence[DataFile], *, most_runs: int = MOST_RUNS) -> Merg
     if len(runs) <= most_runs:
         return None
     sizes = {run: sum(file.size_bytes for file in files if file.run == run) for run in runs}
-    taken, total = 1, sizes[runs[0]]
+    count, total = 1, sizes[runs[0]]
     for run in runs[1:]:
-        if sizes[run] > _RATIO * total and len(runs) - taken < most_runs:
+        if sizes[run] > _RATIO * total and len(runs) - count < most_runs:
             break
         total += sizes[run]
-        taken += 1
-    return merge_of(files, set(runs[:taken]))
+        count += 1
+    return merge_of(files, set(runs[:count]))
 
 
 def merge_all(files: Sequence[DataFile]) -> Merge | None:

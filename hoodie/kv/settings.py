@@ -37,14 +37,14 @@ class StoreLayout:
         try:
             fields = json.loads(content)
             version, buckets = fields["version"], fields["buckets"]
-            found = cls(number, buckets, str(fields["file_format"]), str(fields["order"]))
+            result = cls(number, buckets, str(fields["file_format"]), str(fields["order"]))
         except (ValueError, KeyError, TypeError) as exc:
             raise CorruptFileError(f"{path} does not say what store this is ({exc}): {content[:80]!r}") from exc
         if version != 1 or not isinstance(buckets, int) or isinstance(buckets, bool) or buckets < 1:
             raise CorruptFileError(
                 f"{path} is of version {version!r} with {buckets!r} buckets; this release knows version 1"
             )
-        return found
+        return result
 
 
 @dataclass(frozen=True)

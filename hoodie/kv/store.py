@@ -106,7 +106,7 @@ class KeyValueStore:
         check_seconds(wait_s, "wait_s")
         storage, what = self._bucket(bucket), f"bucket {bucket} of store {self.uri}"
         with plain_errors(storage.uri):
-            hold = _held(lambda: Hold(storage, what, self._concurrency), wait_s)
+            hold = _take_hold(lambda: Hold(storage, what, self._concurrency), wait_s)
             try:
                 # Only now: whoever gives the store other buckets has all of them in hand.
                 self._require_newest()
@@ -216,7 +216,7 @@ class KeyValueStore:
         """
         storage = self._bucket(bucket)
         manifest = read_newest(storage)
-        log = Replay(storage, manifest.wal_from, stated=manifest.log)
+        log = Replay(storage, manifest.wal_from, sizes=manifest.log)
         last = max([manifest.window, *(window.id for window in log)])
         return None if last == NO_WINDOW else last
 
@@ -225,10 +225,10 @@ class KeyValueStore:
         return read_newest(self._bucket(bucket))
 
     def _require_newest(self) -> None:
-        found = read_layout(self._storage)
-        if found is None or found.number != self._layout.number:
+        newest = read_layout(self._storage)
+        if newest is None or newest.number != self._layout.number:
             raise TableChangedError(
-                f"store {self.uri} was {'deleted' if found is None else 'given other buckets'} since it was opened: open it again"
+                f"store {self.uri} was {'deleted' if newest is None else 'given other buckets'} since it was opened: open it again"
             )
 
     def _bucket(self, bucket: int) -> Storage:
@@ -236,8 +236,8 @@ class KeyValueStore:
             raise OptionError(
                 f"store {self.uri} has buckets 0 to {self._layout.buckets - 1}; there is no bucket {bucket!r}"
             )
-        found: Storage = self._below(bucket_folder(self._layout.number, bucket))
-        return found
+        result: Storage = self._below(bucket_folder(self._layout.number, bucket))
+        return result
 
 
 def open_store(
@@ -340,14 +340,14 @@ def open_at(
                 order or LEXICOGRAPHIC.name,
             ),
         )
-    for name, given_value, found in (
+    for name, given_value, own_value in (
         ("buckets", buckets, layout.buckets),
         ("file_format", file_format, layout.file_format),
         ("order", order, layout.order),
     ):
-        if given_value is not None and given_value != found:
+        if given_value is not None and given_value != own_value:
             raise OptionError(
-                f"store {storage.uri} has {name}={found!r}, not {given_value!r}: leave it out to open the store as it is"
+                f"store {storage.uri} has {name}={own_value!r}, not {given_value!r}: leave it out to open the store as it is"
             )
     return KeyValueStore(
         storage, layout, options, below, cache=process_cache() if cache is None else cache, concurrency=concurrency
@@ -358,7 +358,7 @@ def buckets_of(keys: Binary, buckets: int) -> Binary:
     return pa.array([zlib.crc32(key) % buckets for key in listed(keys)], pa.int32())
 
 
-def _held(take: Callable[[], Hold], wait_s: float) -> Hold:
+def _take_hold(take: Callable[[], Hold], wait_s: float) -> Hold:
     deadline_s = time.monotonic() + wait_s
     pause_s = 0.05
     while True:
@@ -373,11 +373,11 @@ def _held(take: Callable[[], Hold], wait_s: float) -> Hold:
 
 def read_layout(storage: Storage) -> StoreLayout | None:
     """What the newest file of the store says; None: there is no store."""
-    found = [number for name in storage.names("") if (number := store_number(name)) is not None]
-    if not found:
+    layout_numbers = [number for name in storage.names("") if (number := store_number(name)) is not None]
+    if not layout_numbers:
         return None
-    path = store_file(max(found))
-    return StoreLayout.decode(max(found), storage.read(path), path=f"{storage.uri.rstrip('/')}/{path}")
+    path = store_file(max(layout_numbers))
+    return StoreLayout.decode(max(layout_numbers), storage.read(path), path=f"{storage.uri.rstrip('/')}/{path}")
 
 
 def _created(storage: Storage, layout: StoreLayout) -> StoreLayout:
@@ -386,12 +386,12 @@ def _created(storage: Storage, layout: StoreLayout) -> StoreLayout:
     try:
         storage.create_new(store_file(layout.number), layout.encode())
     except FileExistsError:
-        found = read_layout(storage)  # somebody made it this moment
-        if found is None:
+        result = read_layout(storage)  # somebody made it this moment
+        if result is None:
             raise CorruptFileError(
                 f"{storage.uri}/{store_file(layout.number)} was removed as soon as it was written"
             ) from None
-        return found
+        return result
     return layout
 
 

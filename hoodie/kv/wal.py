@@ -120,16 +120,16 @@ class Replay:
     """
 
     def __init__(
-        self, storage: Storage, start: int, *, ends: bool = False, stated: Sequence[tuple[int, int]] = ()
+        self, storage: Storage, start: int, *, ends: bool = False, sizes: Sequence[tuple[int, int]] = ()
     ) -> None:
         """Raises: CorruptFileError: a segment is missing."""
         self._storage = storage
         self._ends = ends
-        self._stated = {number: size for number, size in stated if number >= start}
-        self._found = [number for number in numbers(storage.names("wal")) if number >= start]
-        self.last = self._found[-1] if self._found else start - 1
-        there = frozenset(self._found)
-        for expected in range(start, 1 + max(self.last, *self._stated, start - 1)):
+        self._sizes = {number: size for number, size in sizes if number >= start}
+        self._numbers = [number for number in numbers(storage.names("wal")) if number >= start]
+        self.last = self._numbers[-1] if self._numbers else start - 1
+        there = frozenset(self._numbers)
+        for expected in range(start, 1 + max(self.last, *self._sizes, start - 1)):
             if expected not in there:
                 raise CorruptFileError(
                     f"{_full(storage, expected)} is missing, so windows of the bucket are lost: restore the file from a copy"
@@ -137,14 +137,14 @@ class Replay:
 
     def __iter__(self) -> Iterator[Window]:
         ended: _Segment | None = None
-        for number in self._found:
+        for number in self._numbers:
             if self._ends and _appends(self._storage):
                 cast(AppendingStorage, self._storage).end_log(wal_file(number))
             segment = _Segment(self._storage, number)
             if ended is not None:
                 ended.check(was_rolled=segment.epoch == ended.epoch)
             yield from segment.windows()
-            segment.check_size(self._stated.get(number, 0))
+            segment.check_size(self._sizes.get(number, 0))
             ended = segment
         if ended is not None:
             ended.check(was_rolled=False)
@@ -173,13 +173,13 @@ class _Segment:
 
     def windows(self) -> Iterator[Window]:
         rows: list[Rows] = []
-        for end, found in frames(self._content):
+        for end, frame in frames(self._content):
             self._end = end
-            if isinstance(found, Rows):
-                rows.append(found)
+            if isinstance(frame, Rows):
+                rows.append(frame)
             else:
-                if found.window is not None:
-                    yield Window(found.window, rows, self._number)
+                if frame.window is not None:
+                    yield Window(frame.window, rows, self._number)
                 rows = []
 
     def check_size(self, stated_bytes: int) -> None:

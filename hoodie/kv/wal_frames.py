@@ -51,8 +51,8 @@ def header(epoch: int) -> bytes:
 
 
 def epoch_of(segment: memoryview) -> int:
-    found: int = HEADER.unpack_from(segment)[1]
-    return found
+    result: int = HEADER.unpack_from(segment)[1]
+    return result
 
 
 def rows_frame(rows: Rows) -> list[bytes | memoryview]:
@@ -80,9 +80,9 @@ def end_frame(window: int | None) -> list[bytes | memoryview]:
 def frames(content: memoryview) -> Iterator[tuple[int, Rows | End]]:
     """The whole frames of a segment after its header, each with the offset behind it; ends where one is not whole."""
     at = HEADER.size
-    while (found := _whole(content, at)) is not None:
+    while (frame := _whole(content, at)) is not None:
         at += _FRAME.size + int(_FRAME.unpack_from(content, at)[0])
-        yield at, found
+        yield at, frame
 
 
 def commits_beyond(rest: memoryview) -> bool:
@@ -110,8 +110,8 @@ def frame_of(content: memoryview) -> Rows | None:
     body = content[_FRAME.size :]
     if length != len(body) or not length or zlib.crc32(body) != crc:
         return None
-    found = _decoded(body)
-    return found if isinstance(found, Rows) else None
+    frame = _decoded(body)
+    return frame if isinstance(frame, Rows) else None
 
 
 def _whole(content: memoryview, at: int) -> Rows | End | None:

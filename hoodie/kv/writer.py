@@ -78,8 +78,8 @@ class BucketWriter:
         self._last = NO_WINDOW
         self._frozen: _Memory | None = None
         manifest = self._take_over(accept_loss)
-        self._left = finalize(self, _let_go, self._wal, hold, what)
-        self._left.atexit = False
+        self._finalizer = finalize(self, _let_go, self._wal, hold, what)
+        self._finalizer.atexit = False
         self._flusher = Flusher(storage, what, data_format, options, cache, manifest)
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="hoodie-kv")
         self._flushing: Future[None] | None = None
@@ -132,8 +132,8 @@ class BucketWriter:
 
     def delete_many(self, keys: Many) -> None:
         """Take many keys away, in the window that is open."""
-        found = as_array(keys, KEYS, "keys")
-        self.put_many(found, pa.nulls(len(found), VALUES))
+        array = as_array(keys, KEYS, "keys")
+        self.put_many(array, pa.nulls(len(array), VALUES))
 
     def get_uncommitted(self, key: bytes) -> bytes | None:
         """The value in memory: of the open window, and of committed ones that are in no data file yet; else None."""
@@ -145,15 +145,15 @@ class BucketWriter:
     def get(self, key: bytes, default: T) -> bytes | T: ...
     def get(self, key: bytes, default: T | None = None) -> bytes | T | None:
         """The value in memory, else the one in data files, else `default`."""
-        found = self.lookup(key)
-        return default if found is None else found
+        value = self.lookup(key)
+        return default if value is None else value
 
     def __getitem__(self, key: bytes) -> bytes:
         """Raises KeyError where the key has no value."""
-        found = self.lookup(key)
-        if found is None:
+        result = self.lookup(key)
+        if result is None:
             raise KeyError(key)
-        return found
+        return result
 
     def __contains__(self, key: bytes) -> bool:
         return self.lookup(key) is not None
@@ -170,12 +170,12 @@ class BucketWriter:
         """Values in the order of the keys; null where there is none."""
         self._check()
         stored = listed(self._order.stored_many(as_array(keys, KEYS, "keys")))
-        found = [self._in_memory(key) for key in stored]
-        absent = [key for key, (is_there, _) in zip(stored, found, strict=True) if not is_there]
+        answers = [self._in_memory(key) for key in stored]
+        absent = [key for key, (is_there, _) in zip(stored, answers, strict=True) if not is_there]
         if not absent:
-            return pa.array([value for _, value in found], VALUES)
+            return pa.array([value for _, value in answers], VALUES)
         rest = iter(listed(self._flusher.files.get_many(pa.array(absent, KEYS))))
-        return pa.array([value if is_there else next(rest) for is_there, value in found], VALUES)
+        return pa.array([value if is_there else next(rest) for is_there, value in answers], VALUES)
 
     @property
     def files(self) -> Files:
@@ -273,7 +273,7 @@ class BucketWriter:
         if self._is_closed:
             return
         self._is_closed = True
-        self._left.detach()
+        self._finalizer.detach()
         try:
             self._pool.shutdown(wait=True)
             if self._failure is None:
@@ -306,9 +306,9 @@ class BucketWriter:
     def _take_over(self, accept_loss: bool) -> Manifest:
         for _ in range(_TAKEN_OVER_AGAIN):
             manifest = read_newest(self._storage)
-            stated = () if accept_loss else manifest.log
+            sizes = () if accept_loss else manifest.log
             self._memory, self._memory_bytes, self._windows, self._last = {}, 0, 0, manifest.window
-            log = Replay(self._storage, manifest.wal_from, ends=True, stated=stated)
+            log = Replay(self._storage, manifest.wal_from, ends=True, sizes=sizes)
             for window in log:
                 if window.id <= self._last:
                     continue
@@ -317,19 +317,19 @@ class BucketWriter:
                     self._memory_bytes += bytes_of(rows.keys) + bytes_of(rows.values)
                 self._windows += 1
                 self._last = window.id
-            taken = Manifest(
+            next_manifest = Manifest(
                 manifest.number + 1,
                 manifest.epoch + 1,
                 manifest.wal_from,
                 manifest.window,
                 manifest.files,
-                manifest.gone,
-                stated,
+                manifest.old_files,
+                sizes,
             )
             try:
                 self._wal = Wal(
                     self._storage,
-                    taken.epoch,
+                    next_manifest.epoch,
                     log.last + 1,
                     most_bytes=self._options.max_wal_file_size,
                     durable=self._options.sync == "window",
@@ -337,11 +337,11 @@ class BucketWriter:
             except FileExistsError:
                 continue  # the one before was only paused, and has written meanwhile
             try:
-                publish(self._storage, taken)
+                publish(self._storage, next_manifest)
             except FileExistsError:
                 self._wal.close()
                 continue
-            return taken
+            return next_manifest
         raise StoreFencedError(f"{self._what} could not be taken over: another writer goes on writing to it")
 
     def _set(self, key: bytes, value: bytes | None, value_bytes: int) -> None:

@@ -54,7 +54,7 @@ class Place(NamedTuple):
         return f"{self.key!r} in the table {self.table} of {self.address}"
 
 
-class _Seen(NamedTuple):
+class _Sighting(NamedTuple):
     """The item of another as it was first seen."""
 
     version: str
@@ -62,7 +62,7 @@ class _Seen(NamedTuple):
     lease_s: float
 
 
-_seen: dict[Place, _Seen] = {}
+_sightings: dict[Place, _Sighting] = {}
 """Also between two acquisitions: what was waited for counts."""
 _not_released: set[str] = set()
 """Owners of leases of this process that are over, though the item may still name them."""
@@ -117,8 +117,8 @@ class DynamoLock(GrantedLock):
         try:
             return super()._acquired(timeout_s)
         except LockError:
-            seen = _seen.get(self._place) if self._place is not None else None
-            left_s = 0.0 if seen is None else seen.monotonic_s + seen.lease_s - self._clocks.monotonic_s()
+            sighting = _sightings.get(self._place) if self._place is not None else None
+            left_s = 0.0 if sighting is None else sighting.monotonic_s + sighting.lease_s - self._clocks.monotonic_s()
             if timeout_s == 0 or not 0 < left_s <= GRACE_S:
                 raise
         return super()._acquired(left_s)
@@ -162,11 +162,11 @@ class _Item(Lease):
         start = self._clocks.now()
         self.failure = None
         try:
-            found = self._read()
-            if found is not None and found.owner == self._owner:
+            item = self._read()
+            if item is not None and item.owner == self._owner:
                 self._keep()  # an earlier answer was lost, and not its effect; the lease runs since that put
                 return not self.is_over()
-            condition = self._condition(found)
+            condition = self._condition(item)
             if condition is None:
                 return False
             self._start = start
@@ -181,19 +181,19 @@ class _Item(Lease):
         self._keep()
         return True
 
-    def _condition(self, found: _Found | None) -> tuple[str, Mapping[str, str]] | None:
-        """By which the item may be put; None: somebody holds the lock, or may."""
-        if found is None:
+    def _condition(self, item: _Found | None) -> tuple[str, Mapping[str, str]] | None:
+        """The condition on which the item may be put; None while somebody holds the lock, or may hold it."""
+        if item is None:
             return "attribute_not_exists(#key)", {}
-        if found.released:
-            return "#version = :version AND #released = :one", {":version": found.version, ":one": "1"}
+        if item.released:
+            return "#version = :version AND #released = :one", {":version": item.version, ":one": "1"}
         now_s = self._clocks.monotonic_s()
-        seen = _seen.get(self._place)
-        if seen is None or seen.version != found.version:
-            seen = _seen[self._place] = _Seen(found.version, now_s, found.lease_s)
-        is_over = now_s - seen.monotonic_s >= found.lease_s or found.owner in _not_released
-        if is_over or (found.holder is not None and found.holder.is_dead()):
-            return "#version = :version", {":version": found.version}
+        sighting = _sightings.get(self._place)
+        if sighting is None or sighting.version != item.version:
+            sighting = _sightings[self._place] = _Sighting(item.version, now_s, item.lease_s)
+        is_over = now_s - sighting.monotonic_s >= item.lease_s or item.owner in _not_released
+        if is_over or (item.holder is not None and item.holder.is_dead()):
+            return "#version = :version", {":version": item.version}
         return None
 
     def _put(self, condition: str, values: Mapping[str, str]) -> None:
@@ -277,10 +277,10 @@ class _Item(Lease):
         if self.is_over():
             return False
         try:
-            found = self._read()
+            item = self._read()
         except ServiceError:
             return False
-        return found is not None and found.owner == self._owner and not found.released and not self.is_over()
+        return item is not None and item.owner == self._owner and not item.released and not self.is_over()
 
     def _renew(self, start: tuple[float, float]) -> None:
         try:
@@ -319,9 +319,9 @@ class _Item(Lease):
 
     def _who(self) -> str:
         with suppress(ServiceError, LockError):
-            found = self._read()
-            if found is not None and not found.released:
-                if found.holder is not None:
-                    return str(found.holder)
-                return f"another program, {found.owner}, with a lease of {found.lease_s:g} s,"
+            item = self._read()
+            if item is not None and not item.released:
+                if item.holder is not None:
+                    return str(item.holder)
+                return f"another program, {item.owner}, with a lease of {item.lease_s:g} s,"
         return NOBODY

@@ -139,9 +139,9 @@ class _File(Grant):
 
 
 def _path_of(storage: Storage, folder: str | None) -> str:
-    given = HOODIE if folder is None else folder.removeprefix(storage.uri).strip("/")
-    path = join(given, "lock")
-    if not is_inside(path) or "://" in given:
+    relative_folder = HOODIE if folder is None else folder.removeprefix(storage.uri).strip("/")
+    path = join(relative_folder, "lock")
+    if not is_inside(path) or "://" in relative_folder:
         raise OptionError(
             f"hoodie.write.lock.filesystem.path={folder!r} does not lie in the table {storage.uri}: name a folder of the table"
         )

@@ -81,7 +81,7 @@ class GrantedLock(ABC):
 
     def _acquired(self, timeout_s: float) -> Grant:
         grant = self._new_grant()
-        if any(_is_ours(held, grant) for held in every_held()):
+        if any(_is_ours(other, grant) for other in every_held()):
             raise LockError(
                 f"the lock of table {self._uri} is held by this thread already: "
                 "it cannot be taken twice, release it first"
@@ -128,14 +128,14 @@ class GrantedLock(ABC):
         return grant is not None and grant.is_known_lost()
 
 
-def _is_ours(held: Held, grant: Grant) -> bool:
+def _is_ours(other: Held, grant: Grant) -> bool:
     """Whether it is a grant of the same lock in the hands of this very thread."""
     return (
-        isinstance(held, type(grant))
-        and held.is_granted
-        and held.thread == grant.thread
-        and held.key == grant.key
-        and not held.is_over()
+        isinstance(other, type(grant))
+        and other.is_granted
+        and other.thread == grant.thread
+        and other.key == grant.key
+        and not other.is_over()
     )
 
 

@@ -40,18 +40,18 @@ BY_KEY: list[MutableMapping[Any, Any]] = []
 
 def every_held() -> list[Held]:
     """What the threads of this process hold, and what they have released and still refer to."""
-    return [held for reference in _registry.valuerefs() if (held := reference()) is not None]
+    return [lock for reference in _registry.valuerefs() if (lock := reference()) is not None]
 
 
 def held_by_this_thread() -> dict[Held, Callable[[], None]]:
     """What this thread holds, and how to drop each."""
     me = threading.get_ident()
-    return {held: held.drop for held in every_held() if held.thread == me and held.may_be_held}
+    return {lock: lock.drop for lock in every_held() if lock.thread == me and lock.may_be_held}
 
 
 def _forget_in_child() -> None:
-    for held in every_held():
-        held.forget_in_child()
+    for lock in every_held():
+        lock.forget_in_child()
     _registry.clear()
     for marks in BY_KEY:
         marks.clear()
@@ -71,7 +71,7 @@ def let_go_after_error() -> Iterator[None]:
     try:
         yield
     except BaseException:
-        for held, drop in held_by_this_thread().items():
-            if held not in before:
+        for lock, drop in held_by_this_thread().items():
+            if lock not in before:
                 drop()
         raise

@@ -91,7 +91,7 @@ class _Request(Grant):
         since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self._agent = f"hoodie {os.getpid()} {since} {secrets.token_hex(8)}"
         self._id: int | None = None
-        self._seen = (0.0, 0.0)
+        self._last_proof = (0.0, 0.0)
         """Both clocks when the lock was last asked for, and was there."""
         self._is_over = False
 
@@ -116,29 +116,29 @@ class _Request(Grant):
                 tablename=self._place.table,
                 operationType=_NO_TRANSACTION,
             )
-            wanted = api.LockRequest(
+            request = api.LockRequest(
                 component=[component], user=getpass.getuser(), hostname=socket.gethostname(), agentInfo=self._agent
             )
             self.may_be_held = True
-            answer = self._ask("lock", wanted)
+            answer = self._ask("lock", request)
             self._id = answer.lockid
         else:
             try:
                 answer = self._ask("check_lock", api.CheckLockRequest(lockid=self._id))
-            except _gone():
+            except _no_lock_errors():
                 self._id, self.may_be_held = None, False  # it waited for too long: queue up again
                 raise
-        self._seen = start
+        self._last_proof = start
         return bool(answer.state == _ACQUIRED)
 
     def _find(self) -> None:
         """An earlier answer may have been lost: such an entry would keep everybody waiting, us too."""
         if self._id is None and self.may_be_held:
-            self._id = next((lock.lockid for lock in self._listed() if lock.agentInfo == self._agent), None)
+            self._id = next((lock.lockid for lock in self._locks() if lock.agentInfo == self._agent), None)
 
-    def _listed(self) -> list[Any]:
-        wanted = interface().ShowLocksRequest(dbname=self._place.database, tablename=self._place.table)
-        return list(self._ask("show_locks", wanted).locks or ())
+    def _locks(self) -> list[Any]:
+        request = interface().ShowLocksRequest(dbname=self._place.database, tablename=self._place.table)
+        return list(self._ask("show_locks", request).locks or ())
 
     def stands(self) -> bool:
         """Whether the metastore still has it; that also renews it."""
@@ -148,18 +148,18 @@ class _Request(Grant):
             start = both_clocks_s()
             try:
                 self._ask("heartbeat", interface().HeartbeatRequest(lockid=self._id))
-            except _gone():
+            except _no_lock_errors():
                 self._is_over = True
             except failures():
                 continue
             else:
-                self._seen = start
+                self._last_proof = start
                 return True
         return False
 
     def stands_lately(self) -> bool:
         """As `stands`, but nobody is asked while the lock cannot have ended since."""
-        return past_s(self._seen) < SURE_S or self.stands()
+        return past_s(self._last_proof) < SURE_S or self.stands()
 
     def is_over(self) -> bool:
         return self._is_over or self.is_of_parent
@@ -180,7 +180,7 @@ class _Request(Grant):
 
     def _who(self) -> str:
         with suppress(*failures()):
-            for lock in self._listed():
+            for lock in self._locks():
                 if lock.state == _ACQUIRED and lock.agentInfo != self._agent:
                     match (lock.agentInfo or "").split():
                         case ["hoodie", pid, since, _]:
@@ -196,7 +196,7 @@ class _Request(Grant):
                     if self._id is not None:
                         self._ask("unlock", interface().UnlockRequest(lockid=self._id))
                     break
-                except _gone():
+                except _no_lock_errors():
                     break
                 except failures() as exc:
                     if last:
@@ -214,7 +214,7 @@ class _Request(Grant):
                 self._client = _connected(self._place)
             return getattr(self._client, call)(request)
         except BaseException as exc:
-            if not isinstance(exc, _gone()):
+            if not isinstance(exc, _no_lock_errors()):
                 self._disconnect()
             raise
 
@@ -229,8 +229,8 @@ def _connected(place: Place) -> Any:
     return connected(place.servers, patience_s=PATIENCE_S)
 
 
-def _gone() -> tuple[type[Exception], ...]:
-    """What the metastore says of a lock that it does not have any more."""
+def _no_lock_errors() -> tuple[type[Exception], ...]:
+    """The errors by which the metastore says that a lock has ended."""
     api = interface()
     return (api.NoSuchLockException, api.TxnAbortedException, api.NoSuchTxnException)
 

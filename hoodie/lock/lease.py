@@ -37,7 +37,7 @@ class Lease(Grant):
         self._uri, self._lease_s, self._renewal_s, self._clocks = uri, lease_s, renewal_s, clocks
         self._start = clocks.now()
         """Both clocks at the start of the last write that succeeded."""
-        self._lost = False
+        self._is_lost = False
         self._mutex = threading.Lock()
         self._stopped: SimpleQueue[None] = SimpleQueue()
 
@@ -56,17 +56,17 @@ class Lease(Grant):
     def is_over(self) -> bool:
         """Whether it is lost, or so long not renewed that others may have taken it."""
         if past_s(self._start, self._clocks.now()) >= self._lease_s or self.is_of_parent:
-            self._lost = True
-        return self._lost
+            self._is_lost = True
+        return self._is_lost
 
     def release(self) -> None:
         if self.is_of_parent:
             return
         self._stopped.put(None)
         with self._mutex:
-            if self.may_be_held and not self._lost:
+            if self.may_be_held and not self._is_lost:
                 self._give_back()
-            self._lost = True
+            self._is_lost = True
             self.may_be_held = False
 
     def _keep(self) -> None:
@@ -83,7 +83,7 @@ class Lease(Grant):
                     self._renew(start)
                     self._start = start
                 except (FileExistsError, FileNotFoundError, LockError):
-                    self._lost = True
+                    self._is_lost = True
                     return
                 except OSError as exc:
                     log.warning("the lock of table %s was not renewed, another try follows: %s", self._uri, exc)

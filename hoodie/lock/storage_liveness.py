@@ -68,18 +68,18 @@ class StorageLiveness:
 
     def hold(self, instant: str) -> None:
         path = live_path(instant)
-        held = _Ours(self, instant)
-        held.may_be_held = True
-        if _mine.setdefault(held.key, held) is not held:
-            held.may_be_held = False
+        ours = _Ours(self, instant)
+        ours.may_be_held = True
+        if _mine.setdefault(ours.key, ours) is not ours:
+            ours.may_be_held = False
             raise LockError(
                 f"a living writer of this process is writing instant {instant} of {self._storage.uri}: "
                 "wait until it is done"
             )
         try:
-            self._put(instant, path, self._content(held.nonce))
+            self._put(instant, path, self._content(ours.nonce))
         except BaseException:
-            self._let_go_of(instant)  # the file may be there all the same, its answer lost
+            self._let_go_of(instant)  # the file may be there although the answer was lost
             raise
 
     def _put(self, instant: str, path: str, data: bytes) -> None:
@@ -106,39 +106,39 @@ class StorageLiveness:
 
     def release(self, instant: str) -> None:
         path = live_path(instant)
-        held = self._let_go_of(instant)
-        self._remove(instant, path, held)
-        if held is not None:
-            _let_go.discard(held.nonce)
+        ours = self._let_go_of(instant)
+        self._remove(instant, path, ours)
+        if ours is not None:
+            _let_go.discard(ours.nonce)
 
     def _let_go_of(self, instant: str) -> _Ours | None:
         """Our mark. From now on it counts for nothing in this process, whether its file goes or not."""
-        held = _mine.get(self._key(instant))
-        if held is not None:
-            _let_go.add(held.nonce)
+        ours = _mine.get(self._key(instant))
+        if ours is not None:
+            _let_go.add(ours.nonce)
             _mine.pop(self._key(instant), None)
-            held.may_be_held = False
-        return held
+            ours.may_be_held = False
+        return ours
 
-    def _remove(self, instant: str, path: str, held: _Ours | None) -> None:
-        if held is not None and self._is_recent(held):
+    def _remove(self, instant: str, path: str, ours: _Ours | None) -> None:
+        if ours is not None and self._is_recent(ours):
             self._storage.delete(path)
             return
         mark, _ = self._read(path)
         if mark is None:
             return
-        if (held is not None and held.nonce == mark.nonce) or not self._lives(instant, mark):
+        if (ours is not None and ours.nonce == mark.nonce) or not self._lives(instant, mark):
             self._storage.delete(path)
 
     def abandon(self, instant: str) -> None:
         path = live_path(instant)
-        held = self._let_go_of(instant)
-        if held is None:
+        ours = self._let_go_of(instant)
+        if ours is None:
             return
         try:
-            if self._is_recent(held) or self._names(path, held):
-                self._storage.replace(path, self._content(held.nonce, abandoned=True))
-            _let_go.discard(held.nonce)
+            if self._is_recent(ours) or self._names(path, ours):
+                self._storage.replace(path, self._content(ours.nonce, abandoned=True))
+            _let_go.discard(ours.nonce)
         except OSError as exc:
             log.debug("the mark of %s in %s could not be removed, it expires: %s", instant, self._storage.uri, exc)
 
@@ -154,8 +154,8 @@ class StorageLiveness:
         return frozenset(self._storage.names(LIVE_FOLDER))
 
     def _lives(self, instant: str, mark: _Mark) -> bool:
-        held = _mine.get(self._key(instant))
-        if held is not None and held.nonce == mark.nonce:
+        ours = _mine.get(self._key(instant))
+        if ours is not None and ours.nonce == mark.nonce:
             return True
         if mark.is_certainly_dead or mark.nonce in _let_go:
             return False
@@ -168,13 +168,13 @@ class StorageLiveness:
         except FileNotFoundError:
             return None
 
-    def _is_recent(self, held: _Ours) -> bool:
+    def _is_recent(self, ours: _Ours) -> bool:
         """Too young to have been taken for dead by anybody: nobody needs to be asked whose the mark is."""
-        return past_s(held.start) < min(1.0, self._expiry_s / 4)
+        return past_s(ours.start) < min(1.0, self._expiry_s / 4)
 
-    def _names(self, path: str, held: _Ours) -> bool:
+    def _names(self, path: str, ours: _Ours) -> bool:
         mark, _ = self._read(path)
-        return mark is not None and mark.nonce == held.nonce
+        return mark is not None and mark.nonce == ours.nonce
 
     def _read(self, path: str) -> tuple[_Mark | None, Hashable]:
         try:

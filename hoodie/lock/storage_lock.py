@@ -129,9 +129,9 @@ class _Lease(Lease):
                 tag, self._traces.released = self._traces.released, None
                 with suppress(FileExistsError, FileNotFoundError):
                     return self._take(tag)
-            found = _read(self._storage)
-            if found is None or not self._may_be_held(found):
-                return self._take(None if found is None else found.tag)
+            mark = _read(self._storage)
+            if mark is None or not self._may_be_held(mark):
+                return self._take(None if mark is None else mark.tag)
         return False
 
     def _take(self, tag: Hashable | None) -> bool:
@@ -151,31 +151,31 @@ class _Lease(Lease):
             self.failure = exc
             return False  # perhaps it is ours: the next look tells
         if tag is None:
-            found = _read(self._storage)
-            if found is None or found.nonce != nonce:
+            mark = _read(self._storage)
+            if mark is None or mark.nonce != nonce:
                 return False
-            self._tag = found.tag
+            self._tag = mark.tag
         self._traces.unanswered.clear()
         self._keep()
         return True
 
-    def _may_be_held(self, found: _Found) -> bool:
+    def _may_be_held(self, mark: _Found) -> bool:
         """Whether somebody may still hold what the file says."""
-        if found.expired or found.nonce in self._traces.unanswered or found.owner in _not_released:
+        if mark.expired or mark.nonce in self._traces.unanswered or mark.owner in _not_released:
             return False
-        if self._clocks.wall_s() > found.valid_until_ms / 1000 + DRIFT_S:
+        if self._clocks.wall_s() > mark.valid_until_ms / 1000 + DRIFT_S:
             return False
-        return found.holder is None or not found.holder.is_dead()
+        return mark.holder is None or not mark.holder.is_dead()
 
     def holder(self) -> str:
         return f"{self._who()} holds {LOCK_PATH}"
 
     def _who(self) -> str:
         with suppress(OSError):
-            found = _read(self._storage)
-            if found is not None and self._may_be_held(found):
-                until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(found.valid_until_ms / 1000))
-                who = str(found.holder) if found.holder is not None else f"owner {found.owner}, another program,"
+            mark = _read(self._storage)
+            if mark is not None and self._may_be_held(mark):
+                until = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(mark.valid_until_ms / 1000))
+                who = str(mark.holder) if mark.holder is not None else f"owner {mark.owner}, another program,"
                 return f"{who}, with a lease until {until},"
         return NOBODY
 
@@ -187,8 +187,8 @@ class _Lease(Lease):
     def stands(self) -> bool:
         if self.is_over():
             return False
-        found = _read(self._storage)
-        return found is not None and not found.expired and found.owner == self.owner and not self.is_over()
+        mark = _read(self._storage)
+        return mark is not None and not mark.expired and mark.owner == self.owner and not self.is_over()
 
     def _next_bytes(self, *, start_wall_s: float | None = None, expired: bool = False) -> tuple[bytes, str]:
         """The lock file's next content, for a lease that starts then (default: the one that runs), and its nonce."""
@@ -206,11 +206,11 @@ class _Lease(Lease):
             with suppress(FileExistsError):
                 self._tag = self._storage.swap(LOCK_PATH, data, self._tag)
                 return
-        found = _read(self._storage)
-        if found is None or found.owner != self.owner:
+        mark = _read(self._storage)
+        if mark is None or mark.owner != self.owner:
             raise FileExistsError(LOCK_PATH)
         # Ours all the same: an earlier answer was lost, or did not get here for an interrupt, and not its effect.
-        self._tag = self._storage.swap(LOCK_PATH, data, found.tag)
+        self._tag = self._storage.swap(LOCK_PATH, data, mark.tag)
 
     def _give_back(self) -> None:
         """Say in the file that it is over, and remember its tag: if it stays the file's, the lock is free."""

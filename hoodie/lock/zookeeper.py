@@ -115,9 +115,9 @@ class _Session:
             self.is_lost = True  # for good: nodes of a session that is over are gone, whatever comes after
         return self.is_lost  # True: no longer listens
 
-    def ask(self, call: str, *args: Any, **named: Any) -> Any:
-        """What the client's call of that name answers; unlike the call itself it does not wait for ever for a connection."""
-        return getattr(self.client, f"{call}_async")(*args, **named).get(timeout=self._patience_s)
+    def ask(self, call: str, *args: Any, **keywords: Any) -> Any:
+        """Run the client's call of that name; unlike the call itself it does not wait for ever for a connection."""
+        return getattr(self.client, f"{call}_async")(*args, **keywords).get(timeout=self._patience_s)
 
     def close(self) -> None:
         self.is_lost = True
@@ -135,7 +135,7 @@ class _Node(Grant):
         self._place = place
         self._uri = uri
         self._session: _Session | None = None
-        self._seen = (0.0, 0.0)
+        self._last_proof = (0.0, 0.0)
         """Both clocks when the node was last asked for, and was there."""
         self._start_anew()
 
@@ -160,48 +160,48 @@ class _Node(Grant):
         self.failure = None
         return self._before is None
 
-    def _ask(self, call: str, *args: Any, **named: Any) -> Any:
+    def _ask(self, call: str, *args: Any, **keywords: Any) -> Any:
         if self._session is None:
             raise _GoneError(self._place.path)
-        return self._session.ask(call, *args, **named)
+        return self._session.ask(call, *args, **keywords)
 
     def _next_before(self) -> str | None:
         """Who is next before us; None: we have the lock. Makes the node where it is not there yet."""
         if self._name is None:
-            self._name = self._made()
+            self._name = self._make_node()
         ours = _number(self._name)
         start = both_clocks_s()
         numbers: dict[int | None, str] = {
             _number(child): child for child in self._ask("get_children", self._place.path)
         }
         if numbers.get(ours) != self._name:
-            raise self._gone()
+            raise self._gone_error()
         smaller = [number for number in numbers if number is not None and ours is not None and number < ours]
         if smaller:
             return numbers[max(smaller)]
         stat = self._ask("exists", f"{self._place.path}/{self._name}")
         if stat is None:
-            raise self._gone()
+            raise self._gone_error()
         self._czxid = stat.czxid
-        self._seen = start
+        self._last_proof = start
         return None
 
-    def _made(self) -> str:
+    def _make_node(self) -> str:
         # An earlier try may have made it, and its answer was lost: such a node would keep everybody waiting.
         self.may_be_held = True
         self._ask("ensure_path", self._place.path)
-        name = self._found()
+        name = self._own_child()
         if name is None:
             data = json.dumps(this_process().note()).encode()
             path = self._ask("create", f"{self._place.path}/{self._prefix}", data, ephemeral=True, sequence=True)
             name = name_of(str(path))
         return name
 
-    def _found(self) -> str | None:
+    def _own_child(self) -> str | None:
         children: list[str] = self._ask("get_children", self._place.path)
         return next((child for child in children if child.startswith(self._prefix)), None)
 
-    def _gone(self) -> _GoneError:
+    def _gone_error(self) -> _GoneError:
         self._is_gone = True
         return _GoneError(f"{self._place.path}/{self._name}")
 
@@ -220,7 +220,7 @@ class _Node(Grant):
             else:
                 if stat is None or stat.czxid != self._czxid or self.is_over():
                     return False
-                self._seen = start
+                self._last_proof = start
                 return True
         return False
 
@@ -252,7 +252,7 @@ class _Node(Grant):
 
     def stands_lately(self) -> bool:
         """As `stands`, but nobody is asked while the session cannot have ended since the node was seen."""
-        return past_s(self._seen) < self._place.session_s / 2 or self.stands()
+        return past_s(self._last_proof) < self._place.session_s / 2 or self.stands()
 
     def is_over(self) -> bool:
         return self._is_gone or self._session is None or self._session.is_lost or self.is_of_parent
@@ -264,7 +264,7 @@ class _Node(Grant):
         deadline_s = time.monotonic() + self._place.connection_s
         while self._session is not None and not self.is_over():
             try:
-                name = self._name or self._found()
+                name = self._name or self._own_child()
                 if name is not None:
                     self._ask("delete", f"{self._place.path}/{name}")
                 self._is_gone = True

@@ -65,10 +65,10 @@ class OpenTable(ABC):
     ) -> list[CommitResult]:
         """What the methods `run_…` give: the results of the plans that this call ran itself."""
         check_seconds(budget_s, "budget_s", or_none=True)
-        found = None if instant is None else self._instant(instant, lambda timeline: timeline.pending(action))
+        instant_time = None if instant is None else self._instant(instant, lambda timeline: timeline.pending(action))
         return hoodie.services.acts.run_pending(
             hoodie.services.catalog.REWRITING[action],
             *at_work,
-            instant=found,
+            instant=instant_time,
             budget=hoodie.services.budget.Budget(budget_s),
         )

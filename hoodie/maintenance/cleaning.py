@@ -65,8 +65,8 @@ class Cleans(OpenTable):
             return cleaning.preview(context, write.cleaning)
         pending = acts.run_pending(cleaning.CLEANING, context, write)  # what a dead process has begun
         acts.schedule(cleaning.CLEANING, context, write)
-        done = acts.run_pending(cleaning.CLEANING, context, write)
-        return cleaning.summed([*pending, *done]) or cleaning.nothing_cleaned(context.active)
+        results = acts.run_pending(cleaning.CLEANING, context, write)
+        return cleaning.summed([*pending, *results]) or cleaning.nothing_cleaned(context.active)
 
 
 class Archiving(OpenTable):

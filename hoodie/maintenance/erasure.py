@@ -48,10 +48,10 @@ class Erasure(Compactions, Cleans, Savepoints):
         Example:
             >>> assert table.erase(["ann@example.org"])
         """
-        kept = [each.instant for each in self.savepoints()]
-        if kept:
+        savepoint_times = [each.instant for each in self.savepoints()]
+        if savepoint_times:
             raise CommitConflictError(
-                f"savepoints of table {self.uri} keep older files with the rows: {', '.join(kept)}; nothing was done, "
+                f"savepoints of table {self.uri} keep older files with the rows: {', '.join(savepoint_times)}; nothing was done, "
                 "drop them first (drop_savepoint)"
             )
         deleted = self.delete(keys, options)

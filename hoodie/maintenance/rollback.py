@@ -47,8 +47,8 @@ class Rollbacks(OpenTable):
         Example:
             >>> table.rollback(table.history()[-1].instant, dry_run=True)
         """
-        found = None if instant is None else self._instant(instant, lambda timeline: timeline.commits)
-        return self._preview_rollback(found) if dry_run else self._rollback(found)
+        instant_time = None if instant is None else self._instant(instant, lambda timeline: timeline.commits)
+        return self._preview_rollback(instant_time) if dry_run else self._rollback(instant_time)
 
     @hoodie_errors
     def _preview_rollback(self, instant: InstantTime | None) -> RestoreResult:

@@ -36,11 +36,11 @@ class BloomFiltersPartition:
 
     def changed(self, scope: Scope, metadata: MetadataTable, change: Change) -> Iterable[Shard]:
         time = change.instant.time
-        found = dict(_of_files(scope, change.added))
+        records = dict(_of_files(scope, change.added))
         for path, names in change.removed.items():
-            gone = [join(path, name) for name in names if parse_base_file(name) is not None]
-            found.update((file, bloom_record(scope, "", time, b"", gone=True)) for file in gone)
-        return _shards(found, len(metadata.slices_of(BLOOM_FILTERS)))
+            removed_files = [join(path, name) for name in names if parse_base_file(name) is not None]
+            records.update((file, bloom_record(scope, "", time, b"", is_deleted=True)) for file in removed_files)
+        return _shards(records, len(metadata.slices_of(BLOOM_FILTERS)))
 
     def first(self, scope: Scope, files: TableFiles) -> tuple[Sequence[str], Iterable[Shard]]:
         return file_ids(self.name, _GROUPS), _shards(dict(_of_files(scope, files)), _GROUPS)
@@ -64,13 +64,13 @@ def _of_files(scope: Scope, files: TableFiles) -> Iterator[tuple[str, bytes]]:
     return filter(None, of_footers(scope, files, BLOOM_FILTERS, record))
 
 
-def bloom_record(scope: Scope, kind: str, time: str, bloom: bytes, *, gone: bool = False) -> bytes:
-    found = {"type": kind, "timestamp": time, "bloomFilter": bloom, "isDeleted": gone}
-    return encode_record({"type": _KIND, "BloomFilterMetadata": found}, scope.schema)
+def bloom_record(scope: Scope, kind: str, time: str, bloom: bytes, *, is_deleted: bool = False) -> bytes:
+    fields = {"type": kind, "timestamp": time, "bloomFilter": bloom, "isDeleted": is_deleted}
+    return encode_record({"type": _KIND, "BloomFilterMetadata": fields}, scope.schema)
 
 
-def _shards(found: dict[str, bytes], groups: int) -> Iterator[Shard]:
-    return shards_of(bloom_keys(list(found)), pa.array(list(found.values()), pa.binary()), groups)
+def _shards(records: dict[str, bytes], groups: int) -> Iterator[Shard]:
+    return shards_of(bloom_keys(list(records)), pa.array(list(records.values()), pa.binary()), groups)
 
 
 def bloom_flags(values: Any, schema: str) -> tuple[Any, Any]:

@@ -31,21 +31,21 @@ class Bounds:
 
     def __init__(self, kind: pa.DataType, count: int) -> None:
         self._kind = kind
-        self._known = np.zeros(count, np.bool_)
+        self._has_bounds = np.zeros(count, np.bool_)
         self._low: Any = _nulls_of(count, kind)
         self._high: Any = _nulls_of(count, kind)
         self._nulls: Any = pa.nulls(count, pa.int64())
         self._values: Any = pa.nulls(count, pa.int64())
 
     def forget(self, rows: Ints) -> None:
-        """Nothing is known of these files any more."""
-        self._known[rows] = False
+        """Drop the bounds of these files."""
+        self._has_bounds[rows] = False
 
     def add(self, rows: Ints, stats: pa.Table) -> None:
         """Records of these files, as `payload.Stats` has them. One takes the place of an older one where either was deleted, or its
         bounds are tight; else both count.
         """
-        count = len(self._known)
+        count = len(self._has_bounds)
         at = numbers_of([rows], count)
         scales = stats["decimal"].combine_chunks()
         low, high = (in_type(stats[name].combine_chunks(), self._kind, scales).take(at) for name in ("low", "high"))
@@ -58,15 +58,15 @@ class Bounds:
         low, high = pc.if_else(is_empty, none, low), pc.if_else(is_empty, none, high)
         there = at.is_valid()
         is_alone = pc.or_kleene(deleted, tight).fill_null(False)
-        both = pc.and_(pc.and_(there, pa.array(self._known)), pc.invert(is_alone))
-        # A bound that is missing beside values is not known, and then neither is that of both.
+        both = pc.and_(pc.and_(there, pa.array(self._has_bounds)), pc.invert(is_alone))
+        # A bound that is missing beside values is unknown, and so is then the joined one.
         self._low = pc.if_else(both, self._joined(self._low, low, is_empty, pc.less), pc.if_else(there, low, self._low))
         self._high = pc.if_else(
             both, self._joined(self._high, high, is_empty, pc.greater), pc.if_else(there, high, self._high)
         )
         self._nulls = pc.if_else(both, pc.add(self._nulls, nulls), pc.if_else(there, nulls, self._nulls))
         self._values = pc.if_else(both, pc.add(self._values, values), pc.if_else(there, values, self._values))
-        self._known[rows] = ~deleted.fill_null(True).to_numpy(zero_copy_only=False)[rows]
+        self._has_bounds[rows] = ~deleted.fill_null(True).to_numpy(zero_copy_only=False)[rows]
 
     def _joined(self, old: Any, new: Any, is_empty: Any, comes_first: Callable[[Any, Any], Any]) -> Any:
         """The outer one of both bounds; null where one of them is not known."""
@@ -75,10 +75,12 @@ class Bounds:
         return pc.if_else(is_empty, old, pc.if_else(was_empty, new, outer))
 
     def table(self) -> pa.Table:
-        """low, high, nulls and values for each file; all null where nothing is known of it."""
-        known = pa.array(self._known)
+        """low, high, nulls and values for each file; all are null where a file has no bounds."""
+        is_bounded = pa.array(self._has_bounds)
         columns = {"low": self._low, "high": self._high, "nulls": self._nulls, "values": self._values}
-        return pa.table({name: pc.if_else(known, each, pa.scalar(None, each.type)) for name, each in columns.items()})
+        return pa.table(
+            {name: pc.if_else(is_bounded, each, pa.scalar(None, each.type)) for name, each in columns.items()}
+        )
 
 
 class ColumnBounds:
@@ -126,13 +128,13 @@ def in_type(bounds: Any, kind: pa.DataType, decimals: Any = None) -> Any:
     if pa.types.is_null(bounds.type):
         return unknown
     try:
-        found = _cast(bounds, kind, decimals)
+        values = _cast(bounds, kind, decimals)
     except pa.ArrowException:
         return unknown
-    if found is None:
+    if values is None:
         return unknown
-    is_number = pc.invert(pc.is_nan(found)) if pa.types.is_floating(kind) else None
-    return found if is_number is None else pc.if_else(is_number, found, pa.scalar(None, kind))
+    is_number = pc.invert(pc.is_nan(values)) if pa.types.is_floating(kind) else None
+    return values if is_number is None else pc.if_else(is_number, values, pa.scalar(None, kind))
 
 
 def value_ranges(bounds: pa.Table) -> list[ValueRange | None]:
@@ -176,8 +178,8 @@ def _cast(bounds: Any, kind: pa.DataType, decimals: Any) -> Any:
     if types.is_decimal(kind):
         if kind.scale > _DECIMAL.scale:
             return None  # it was rounded
-        found = _decimals(bounds, _DECIMAL) if types.is_binary(stored) else bounds
-        return found.cast(kind) if types.is_decimal(found.type) else None
+        numbers = _decimals(bounds, _DECIMAL) if types.is_binary(stored) else bounds
+        return numbers.cast(kind) if types.is_decimal(numbers.type) else None
     if types.is_timestamp(kind):
         is_trusted = kind.unit == _TRUSTED_UNIT and (types.is_timestamp(stored) or stored == pa.int64())
         return bounds.cast(pa.int64()).cast(kind) if is_trusted else None
@@ -191,23 +193,23 @@ def _cast(bounds: Any, kind: pa.DataType, decimals: Any) -> Any:
 
 def _cast_each(bounds: Any, kind: pa.DataType, decimals: Any) -> Any:
     """Bounds in bytes, each of the precision and scale that its record says."""
-    found = _nulls_of(len(bounds), kind)
+    result = _nulls_of(len(bounds), kind)
     for text in decimals.drop_null().unique().to_pylist():
         is_such = pc.equal(decimals, text).fill_null(False)
         precision, scale = (int(each) for each in text.split(","))
         values = _decimals(pc.if_else(is_such, bounds, pa.scalar(None, bounds.type)), pa.decimal128(precision, scale))
-        found = pc.coalesce(found, values.cast(kind))
-    return found
+        result = pc.coalesce(result, values.cast(kind))
+    return result
 
 
 def _decimals(values: Any, kind: pa.Decimal128Type) -> Any:
     valid = values.is_valid().to_numpy(zero_copy_only=False)
-    kept = values.drop_null().cast(pa.large_binary())
-    offsets = offsets_in(kept)
+    present = values.drop_null().cast(pa.large_binary())
+    offsets = offsets_in(present)
     lengths = np.diff(offsets)
     if ((lengths < 1) | (lengths > kind.byte_width)).any():
         raise pa.ArrowInvalid("a decimal of no or of more than 16 bytes")
-    dense = decimals_from(sign_extended(padded(memoryview(data_of(kept))), offsets[:-1], offsets[1:]), kind)
+    dense = decimals_from(sign_extended(padded(memoryview(data_of(present))), offsets[:-1], offsets[1:]), kind)
     return dense.take(pa.array(np.cumsum(valid) - 1, mask=~valid))
 
 

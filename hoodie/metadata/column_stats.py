@@ -80,15 +80,15 @@ def footer_bounds(scope: Scope, paths: Sequence[str], columns: pa.Schema) -> Map
     for path in paths:
         files.setdefault(folder_of(path), {})[name_of(path)] = scope.context.storage.stat(path).size_bytes
     ranges = replace(ranges_for(scope), columns=tuple(columns.names)).of(files)
-    found = [ranges.get((folder_of(path), name_of(path)), {}) for path in paths]
-    return {field.name: _bounds_in(scope, field, found) for field in columns}
+    ranges_of_files = [ranges.get((folder_of(path), name_of(path)), {}) for path in paths]
+    return {field.name: _bounds_in(scope, field, ranges_of_files) for field in columns}
 
 
-def _bounds_in(scope: Scope, column: pa.Field[Any], found: Sequence[Ranges]) -> pa.Table:
-    rows = np.array([number for number, each in enumerate(found) if column.name in each], np.int64)
-    records = [record_of("", column.name, each[column.name], kind=_KIND) for each in found if column.name in each]
+def _bounds_in(scope: Scope, column: pa.Field[Any], ranges: Sequence[Ranges]) -> pa.Table:
+    rows = np.array([number for number, each in enumerate(ranges) if column.name in each], np.int64)
+    records = [record_of("", column.name, each[column.name], kind=_KIND) for each in ranges if column.name in each]
     values = pa.array([encode_record(each, scope.schema) for each in records], BINARY)
-    bounds = Bounds(column.type, len(found))
+    bounds = Bounds(column.type, len(ranges))
     for part in decode_stats(values, scope.schema):
         bounds.add(rows[part.rows], part.columns)
     return bounds.table()
@@ -98,9 +98,9 @@ def _records(ranges: FileRanges, files: TableFiles) -> tuple[list[str], list[byt
     """Keys and records of these files. A loop over files and columns."""
     keys: list[str] = []
     values: list[bytes] = []
-    for (path, name), found in ranges.of(files).items():
-        keys += _keys(path, name, found)
-        records = (record_of(name, column, each, kind=_KIND) for column, each in found.items())
+    for (path, name), ranges_of_file in ranges.of(files).items():
+        keys += _keys(path, name, ranges_of_file)
+        records = (record_of(name, column, each, kind=_KIND) for column, each in ranges_of_file.items())
         values += [encode_record(each, ranges.scope.schema) for each in records]
     return keys, values
 
@@ -141,9 +141,9 @@ def columns_of(context: TableContext, properties: Mapping[str, str]) -> Sequence
 def ranges_for(scope: Scope, change: Change | None = None) -> FileRanges:
     """Of the columns that the index has by its definition; without one, those of the option, or the first ones of the table."""
     context = scope.context
-    stated = None if change is None or change.commit is None else stated_schema(change.instant, change.commit)
+    own_schema = None if change is None or change.commit is None else stated_schema(change.instant, change.commit)
     before = table_schema(context.active, context.active.load(), scope.properties)
-    schema = before if stated is None else stated
+    schema = before if own_schema is None else own_schema
     if schema is None:
         raise UnsupportedTableError("the table has no columns yet")
     defined = partial(read_definition, context.storage, scope.properties)
@@ -163,7 +163,7 @@ def _has_grown(defined: Sequence[str], before: Sequence[str], now: Sequence[str]
 
 def _chosen(scope: Scope, schema: pa.Schema, *, typed: bool) -> tuple[str, ...]:
     always = _ALWAYS if scope.context.config.populate_meta_fields else ()
-    listed = scope.context.view_options.column_stats_columns
+    of_option = scope.context.view_options.column_stats_columns
     # Of decimals Apache Hudi has none by itself in V1.
     plain = [field for field in schema if typed or not pa.types.is_decimal(field.type)]
     first = [
@@ -171,7 +171,7 @@ def _chosen(scope: Scope, schema: pa.Schema, *, typed: bool) -> tuple[str, ...]:
         for field in plain
         if field.name not in META_COLUMNS and stored_as(field.type, typed=typed) is not None
     ]
-    return tuple(dict.fromkeys((*always, *(listed or first[:_MOST_COLUMNS]))))
+    return tuple(dict.fromkeys((*always, *(of_option or first[:_MOST_COLUMNS]))))
 
 
 def _define(ranges: FileRanges) -> None:

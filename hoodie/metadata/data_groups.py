@@ -49,13 +49,13 @@ def definition_of(*, by_partition: bool) -> IndexDefinition:
 
 def is_by_partition(storage: Storage, properties: Mapping[str, str]) -> bool:
     """Whether the definition says so of the record index of a table with these properties."""
-    found = read_definition(storage, properties, RECORD_INDEX)
-    return found is not None and found.options.get(_OPTION, "").lower() == "true"
+    definition = read_definition(storage, properties, RECORD_INDEX)
+    return definition is not None and definition.options.get(_OPTION, "").lower() == "true"
 
 
 def file_id_in(partition_path: str, number: int) -> str:
     """The file id of a partition's file group."""
-    path = _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", partition_path)
+    path = _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", partition_path)
     return f"record-index-{path}-{number:04d}-0"
 
 
@@ -65,14 +65,14 @@ def in_order(pieces: Sequence[FileSlice]) -> Sequence[FileSlice] | None:
     Raises:
         CorruptFileError: it is neither, or lacks a file group.
     """
-    found = [_FILE_ID.fullmatch(each.group.file_id) for each in pieces]
-    if not any(found):
+    matches = [_FILE_ID.fullmatch(each.group.file_id) for each in pieces]
+    if not any(matches):
         return None
-    named = [(unquote(each[1]), int(each[2])) if each else ("", NOWHERE) for each in found]
-    order = sorted(range(len(named)), key=named.__getitem__)
+    places = [(unquote(each[1]), int(each[2])) if each else ("", NOWHERE) for each in matches]
+    order = sorted(range(len(places)), key=places.__getitem__)
     sorted_pieces = [pieces[at] for at in order]
     expected = [number for share in shares_of(sorted_pieces).values() for number in range(share.groups)]
-    if [named[at][1] for at in order] != expected:
+    if [places[at][1] for at in order] != expected:
         ids = ", ".join(each.group.file_id for each in sorted_pieces[:5])
         raise CorruptFileError(f"the file groups of its partitions are not numbered from 0: {ids}")
     return sorted_pieces
@@ -82,8 +82,8 @@ def shares_of(pieces: Iterable[FileSlice]) -> dict[str, Share]:
     """Which partition has which of these file slices, which are in order."""
     shares: dict[str, Share] = {}
     for at, each in enumerate(pieces):
-        found = _FILE_ID.fullmatch(each.group.file_id)
-        path = unquote(found[1]) if found else ""
+        match = _FILE_ID.fullmatch(each.group.file_id)
+        path = unquote(match[1]) if match else ""
         first, count = shares.get(path, (at, 0))
         shares[path] = Share(first, count + 1)
     return shares
@@ -93,6 +93,6 @@ def numbers_by_partition(keys: pa.Array[Any], paths: pa.Array[Any], shares: Shar
     """For each key the number of the file group that holds it, if the row is in this partition; `NOWHERE` where that has none."""
     encoded = paths.dictionary_encode()
     codes = encoded.indices.to_numpy(zero_copy_only=False)
-    found = [shares.get(path, Share(NOWHERE, 0)) for path in map(str, encoded.dictionary.to_pylist())]
-    first, count = (np.array([each[at] for each in found], np.int64)[codes] for at in range(2))
+    shares_of_paths = [shares.get(path, Share(NOWHERE, 0)) for path in map(str, encoded.dictionary.to_pylist())]
+    first, count = (np.array([each[at] for each in shares_of_paths], np.int64)[codes] for at in range(2))
     return np.where(count > 0, first + group_numbers(keys, np.maximum(count, 1)), NOWHERE)

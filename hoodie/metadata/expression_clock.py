@@ -34,10 +34,10 @@ def require_same_clock(values: ExpressionValues, metadata: MetadataTable, name: 
         return
     for path, file, size_bytes in islice(_base_files(metadata), _LOOKED_AT):
         try:
-            found = values.of_file(path, file, size_bytes)
+            computed = values.of_file(path, file, size_bytes)
         except (FileNotFoundError, MissingFileError):
             continue  # of an instant that is undone, or cleaned
-        if not _says(values, metadata, name, join(path, file), found):
+        if not _says(values, metadata, name, join(path, file), computed):
             raise UnsupportedTableError(
                 f"{expression} of {join(path, file)} is not what the index says by the clock of {expression.zone or 'this process'}: "
                 "hoodie.python.index.expression.timezone is to be the time zone of all writers"
@@ -53,14 +53,14 @@ def _base_files(metadata: MetadataTable) -> Iterator[tuple[str, str, int]]:
                 yield path, name_of(each.path), each.size_bytes
 
 
-def _says(values: ExpressionValues, metadata: MetadataTable, name: str, path: str, found: pa.Array) -> bool:
-    """Whether the index says this of a file, or nothing."""
+def _says(values: ExpressionValues, metadata: MetadataTable, name: str, path: str, computed: pa.Array) -> bool:
+    """Whether the index agrees with these values of a file, or says nothing of it."""
     if values.index.kind == BLOOM_FILTERS:
         blooms = metadata.bloom_filters([path], name) or {}
-        return path not in blooms or bool(blooms[path].might_contain(filter_texts(values, found)).all())
+        return path not in blooms or bool(blooms[path].might_contain(filter_texts(values, computed)).all())
     stats = metadata.column_stats([path], pa.schema([values.column]), name)
     if stats is None:
         return True
-    bounds, said = pc.min_max(found), stats[values.column.name]
-    pairs = [(said["low"][0], bounds["min"]), (said["high"][0], bounds["max"])]
+    bounds, ranges = pc.min_max(computed), stats[values.column.name]
+    pairs = [(ranges["low"][0], bounds["min"]), (ranges["high"][0], bounds["max"])]
     return all(says.equals(does) for says, does in pairs if says.is_valid and does.is_valid)

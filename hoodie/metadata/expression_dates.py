@@ -23,11 +23,11 @@ _KNOWN_UNTIL_US = 2_114_380_800_000_000
 
 def local_zone() -> str | None:
     """The time zone of this process, by the name that the IANA database has for it; None: it has none here."""
-    named = os.environ.get("TZ", "").removeprefix(":")
-    if not named and not _LOCAL_TIME.exists():
+    setting = os.environ.get("TZ", "").removeprefix(":")
+    if not setting and not _LOCAL_TIME.exists():
         return "UTC"
     # A copy of a zone's file does not tell its name.
-    return (named or str(_LOCAL_TIME.resolve())).rpartition(_ZONES)[2].removeprefix(str(_LOCAL_TIME)) or None
+    return (setting or str(_LOCAL_TIME.resolve())).rpartition(_ZONES)[2].removeprefix(str(_LOCAL_TIME)) or None
 
 
 def in_zone(values: Any, zone: str | None) -> Any:
@@ -67,8 +67,8 @@ def formatted(moments: Any, pattern: str) -> Any:
         else:
             text = part["plain"] if part["quoted"] is None else part["quoted"] or "'"
             pieces.append(pa.scalar(text, pa.string()))
-    found = pc.binary_join_element_wise(*pieces, pa.scalar("", pa.string()))
-    return pc.if_else(moments.is_valid(), found, pa.scalar(None, pa.string()))
+    texts = pc.binary_join_element_wise(*pieces, pa.scalar("", pa.string()))
+    return pc.if_else(moments.is_valid(), texts, pa.scalar(None, pa.string()))
 
 
 def _number(of: Callable[[Any], Any], width: int, moments: Any) -> Any:

@@ -70,9 +70,9 @@ class ExpressionPartition:
             records.update(_removed_bounds(values, change.removed))
             if self._was_never_filled(scope, metadata):
                 raise UnsupportedTableError("it has no records of files that the table has, as one that was not filled")
-            if change.commit is not None or change.undone:  # a clean takes away what did not count any more
-                known = partial(metadata.column_stats, partition=self.name)
-                records.update(_of_partitions(values, known, live_files(scope, change), change.added))
+            if change.commit is not None or change.undone:  # a clean deletes files that did not count any more
+                column_stats = partial(metadata.column_stats, partition=self.name)
+                records.update(_of_partitions(values, column_stats, live_files(scope, change), change.added))
         return _shards(records, len(metadata.slices_of(self.name)))
 
     def _was_never_filled(self, scope: Scope, metadata: MetadataTable) -> bool:
@@ -121,8 +121,8 @@ def values_of(
     there = partial(expression_index, context, scope.properties, name)
     index = there() if definition is None else index_by(definition, context)
     before = table_schema(context.active, context.active.load(), scope.properties)
-    stated = None if change is None or change.commit is None else stated_schema(change.instant, change.commit)
-    schema = before if stated is None else stated
+    own_schema = None if change is None or change.commit is None else stated_schema(change.instant, change.commit)
+    schema = before if own_schema is None else own_schema
     if schema is None:
         raise UnsupportedTableError("the table has no columns yet")
     values = ExpressionValues(scope, index, schema)
@@ -142,27 +142,27 @@ def _shards(records: Mapping[str, bytes], groups: int) -> Iterator[Shard]:
 
 def _bounds(values: ExpressionValues, files: TableFiles) -> Records:
     column, schema = values.column.name, values.scope.schema
-    for (path, name), found in values.of(files).items():
-        yield stats_key(path, name, column), encode_record(record_of(name, column, found[column], kind=_FILE), schema)
+    for (path, name), ranges in values.of(files).items():
+        yield stats_key(path, name, column), encode_record(record_of(name, column, ranges[column], kind=_FILE), schema)
 
 
 def _removed_bounds(values: ExpressionValues, removed: Mapping[str, Iterable[str]]) -> Records:
     column = values.column.name
     for path, names in removed.items():
         for name in names:
-            gone = removed_record(name, column, kind=_FILE, typed=values.typed)
-            yield stats_key(path, name, column), encode_record(gone, values.scope.schema)
+            record = removed_record(name, column, kind=_FILE, typed=values.typed)
+            yield stats_key(path, name, column), encode_record(record, values.scope.schema)
 
 
-def _of_partitions(values: ExpressionValues, known: Any, live: TableFiles, added: TableFiles) -> Records:
-    """`known`: as `of_partition` has it."""
+def _of_partitions(values: ExpressionValues, column_stats: Any, live: TableFiles, added: TableFiles) -> Records:
+    """`column_stats`: as `of_partition` has it."""
     column = values.column
     for path, sizes in live.items():
         fresh = added.get(path, {}).keys()
-        found = of_partition(values, known, pa.schema([column]), path, sizes, fresh) if sizes else {}
+        ranges = of_partition(values, column_stats, pa.schema([column]), path, sizes, fresh) if sizes else {}
         record = (
-            record_of(path, column.name, found[column.name], kind=_PARTITION, tight=True)
-            if column.name in found
+            record_of(path, column.name, ranges[column.name], kind=_PARTITION, tight=True)
+            if column.name in ranges
             else removed_record(path, column.name, kind=_PARTITION, typed=values.typed, tight=True)
         )
         yield expression_partition_key(path, column.name), encode_record(record, values.scope.schema)
@@ -181,10 +181,10 @@ def _filters(values: ExpressionValues, files: TableFiles) -> Records:
     scope, options = values.scope, _BLOOM | dict(values.index.bloom)
 
     def record(path: str, name: str, size_bytes: int) -> bytes:
-        found = values.of_file(path, name, size_bytes)
+        value = values.of_file(path, name, size_bytes)
         bloom = build_bloom(
             options["filtertype"],
-            filter_texts(values, found),
+            filter_texts(values, value),
             num_entries=int(options["numentries"]),
             fpp=float(options["fpp"]),
             max_entries=int(options["maxentries"]),
@@ -199,18 +199,18 @@ def _filters(values: ExpressionValues, files: TableFiles) -> Records:
         for name, size_bytes in sizes.items()
         if parse_base_file(name) is not None
     ]
-    known, kind = scope.known, str(values.index)
-    fresh = [each for each in bases if (kind, *each) not in known]
-    made = scope.context.storage.each(lambda each: record(*each), fresh)
-    known.update(((kind, *each), found) for each, found in zip(fresh, made, strict=True))
-    yield from ((_bloom_key(path, name), known[kind, path, name, size]) for path, name, size in bases)
+    cache, kind = scope.cache, str(values.index)
+    fresh = [each for each in bases if (kind, *each) not in cache]
+    records = scope.context.storage.each(lambda each: record(*each), fresh)
+    cache.update(((kind, *each), value) for each, value in zip(fresh, records, strict=True))
+    yield from ((_bloom_key(path, name), cache[kind, path, name, size]) for path, name, size in bases)
 
 
 def _removed_filters(scope: Scope, change: Change) -> Records:
     for path, names in change.removed.items():
         for name in names:
             if parse_base_file(name) is not None:
-                yield _bloom_key(path, name), bloom_record(scope, "", change.instant.time, b"", gone=True)
+                yield _bloom_key(path, name), bloom_record(scope, "", change.instant.time, b"", is_deleted=True)
 
 
 def _bloom_key(path: str, name: str) -> str:

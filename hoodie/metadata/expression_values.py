@@ -51,10 +51,10 @@ def expression_index(context: TableContext, properties: Mapping[str, str], name:
     Raises:
         CorruptFileError, UnsupportedTableError: it has no definition, or one that is not known.
     """
-    found = read_definition(context.storage, properties, name)
-    if found is None:
+    definition = read_definition(context.storage, properties, name)
+    if definition is None:
         raise UnsupportedTableError(f"there is no definition of index {name!r}")
-    return index_by(found, context)
+    return index_by(definition, context)
 
 
 def partition_of_bounds(
@@ -66,24 +66,30 @@ def partition_of_bounds(
         CorruptFileError: the definitions are damaged.
     """
     for name in sorted(each for each in finished_partitions(properties) if each.startswith(EXPRESSION_INDEX)):
-        found = read_definition(storage, properties, name)
-        if found is None or (found.kind, found.function, found.columns) != (COLUMN_STATS, function, (column,)):
+        definition = read_definition(storage, properties, name)
+        if definition is None or (definition.kind, definition.function, definition.columns) != (
+            COLUMN_STATS,
+            function,
+            (column,),
+        ):
             continue
-        if {key: text for key, text in found.options.items() if key != "expr"} == options:
+        if {key: text for key, text in definition.options.items() if key != "expr"} == options:
             return name
     return None
 
 
-def index_by(found: IndexDefinition, context: TableContext) -> ExpressionIndex:
-    """The same of a definition."""
-    kind = found.kind.lower()
-    if kind not in (COLUMN_STATS, BLOOM_FILTERS) or len(found.columns) != 1:
-        raise UnsupportedTableError(f"index {found.name!r} is of kind {found.kind!r} and columns {found.columns}")
+def index_by(definition: IndexDefinition, context: TableContext) -> ExpressionIndex:
+    """The expression index of a definition."""
+    kind = definition.kind.lower()
+    if kind not in (COLUMN_STATS, BLOOM_FILTERS) or len(definition.columns) != 1:
+        raise UnsupportedTableError(
+            f"index {definition.name!r} is of kind {definition.kind!r} and columns {definition.columns}"
+        )
     zone = context.view_options.expression_index.zone or context.engine.zone or local_zone()
-    plain = {key: text for key, text in found.options.items() if key not in ("expr", *BLOOM_OPTIONS)}
-    bloom = {key: text for key, text in found.options.items() if key in BLOOM_OPTIONS}
-    expression = Expression(found.function, found.columns[0], plain, zone)
-    return ExpressionIndex(expression, kind, found.version == _TYPED, bloom)
+    plain = {key: text for key, text in definition.options.items() if key not in ("expr", *BLOOM_OPTIONS)}
+    bloom = {key: text for key, text in definition.options.items() if key in BLOOM_OPTIONS}
+    expression = Expression(definition.function, definition.columns[0], plain, zone)
+    return ExpressionIndex(expression, kind, definition.version == _TYPED, bloom)
 
 
 @dataclass(frozen=True)
@@ -121,16 +127,16 @@ class ExpressionValues:
 
     def of(self, files: TableFiles) -> Mapping[tuple[str, str], Ranges]:
         """As `FileRanges.of`."""
-        known = self.scope.known
-        named = {
+        cache = self.scope.cache
+        places = {
             (path, name): (str(self.index), path, name, size_bytes)
             for path, sizes in files.items()
             for name, size_bytes in sizes.items()
         }
-        fresh = [place for place in named.values() if place not in known]
+        fresh = [place for place in places.values() if place not in cache]
         read = self.scope.context.storage.each(lambda place: self._ranges(*place[1:]), fresh)
-        known.update(zip(fresh, read, strict=True))
-        return {file: known[place] for file, place in named.items() if known[place]}
+        cache.update(zip(fresh, read, strict=True))
+        return {file: cache[place] for file, place in places.items() if cache[place]}
 
     def _ranges(self, path: str, name: str, size_bytes: int) -> Ranges | None:
         values = self.of_file(path, name, size_bytes)
@@ -157,8 +163,8 @@ class ExpressionValues:
             log = whole_log(path, name, size_bytes)
             if log is None:
                 return None
-            seen = self.scope.context.active.load().visible()
-            values = log_rows(self.scope.context, self.schema, seen, log, [column]).column(column)
+            visible = self.scope.context.active.load().visible()
+            values = log_rows(self.scope.context, self.schema, visible, log, [column]).column(column)
             if not len(values):
                 return None
         return self.index.expression.of(pa.chunked_array(values).combine_chunks())
@@ -173,10 +179,10 @@ class ExpressionValues:
             return file.read([column]).column(column).cast(with_meta_fields(self.schema).field(column).type)
 
 
-def filter_texts(values: ExpressionValues, found: Any) -> Any:
-    """As Java writes them; nulls and empty texts are in no filter."""
-    kind = found.type
+def filter_texts(values: ExpressionValues, computed: Any) -> Any:
+    """The values as Java's texts; filters have neither nulls nor empty texts."""
+    kind = computed.type
     if not (pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_date32(kind)):
         raise UnsupportedTableError(f"{values.index.expression} is of type {kind}, of which no filters are made")
-    texts = pc.unique(found.cast(pa.string()).drop_null())
+    texts = pc.unique(computed.cast(pa.string()).drop_null())
     return texts.filter(pc.not_equal(texts, ""))

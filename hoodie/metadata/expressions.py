@@ -47,7 +47,7 @@ class Expression:
         )
 
     def of(self, values: Any) -> Any:
-        """The values for those of the column; of nulls they are null.
+        """The expression's values for the column's; null for null.
 
         Raises:
             UnsupportedTableError: they cannot be computed as Spark does.
@@ -55,20 +55,20 @@ class Expression:
         function = _FUNCTIONS.get(self.function)
         if function is None:
             raise UnsupportedTableError(f"{self} is not computed outside of Spark")
-        make, known = function
-        strange = self.options.keys() - known
+        make, options = function
+        strange = self.options.keys() - options
         if strange:
             raise UnsupportedTableError(f"{self.function} has no option {sorted(strange)[0]!r}")
         try:
-            found = make(self, values)
+            result = make(self, values)
         except (pa.ArrowException, ValueError, KeyError) as exc:
             raise UnsupportedTableError(f"{self} cannot be computed outside of Spark: {exc}") from exc
-        return found
+        return result
 
     def kind_of(self, kind: pa.DataType) -> pa.DataType:
         """The type of its values for a column of this type; raises as `of`."""
-        found: pa.DataType = self.of(pa.array([], kind)).type
-        return found
+        result: pa.DataType = self.of(pa.array([], kind)).type
+        return result
 
     def goes_by_clock(self, kind: pa.DataType) -> bool:
         """Whether the values for a column of this type depend on the time zone."""
@@ -93,16 +93,16 @@ def _texts(values: Any) -> Any:
 def _cased(expression: Expression, values: Any) -> Any:
     texts = _texts(values)
     upper = expression.function == "upper"
-    found = (pc.utf8_upper if upper else pc.utf8_lower)(texts)
+    result = (pc.utf8_upper if upper else pc.utf8_lower)(texts)
     if pc.all(pc.string_is_ascii(texts)).as_py() is not False:
-        return found
+        return result
     is_odd = pc.match_substring_regex(texts, _odd_letters(upper=upper)).fill_null(False)
     if not pc.any(is_odd).as_py():
-        return found
+        return result
     # Over distinct values: few letters become several, or others at the end of a word.
     odd = texts.filter(is_odd).dictionary_encode()
     spelled = [text.upper() if upper else _lower(text) for text in odd.dictionary.to_pylist()]
-    return pc.replace_with_mask(found, is_odd, pa.array(spelled, _TEXT).take(odd.indices))
+    return pc.replace_with_mask(result, is_odd, pa.array(spelled, _TEXT).take(odd.indices))
 
 
 def _lower(text: str) -> str:
@@ -121,8 +121,8 @@ def _odd_letters(*, upper: bool) -> str:
     own = [each.upper() if upper else each.lower() for each in letters]
     by_arrow = (pc.utf8_upper if upper else pc.utf8_lower)(pa.array(letters, _TEXT))
     is_odd = pc.not_equal(by_arrow, pa.array(own, _TEXT)).to_pylist()
-    found = [letter for letter, odd in zip(letters, is_odd, strict=True) if odd]
-    return f"[{''.join([*found, '' if upper else _SIGMA])}]"
+    odd_letters = [letter for letter, odd in zip(letters, is_odd, strict=True) if odd]
+    return f"[{''.join([*odd_letters, '' if upper else _SIGMA])}]"
 
 
 def _trimmed(cut: Callable[..., Any], expression: Expression, values: Any) -> Any:
@@ -199,9 +199,9 @@ def _to_date(expression: Expression, values: Any) -> Any:
     if len(strange):
         raise ValueError(f"{strange[0].as_py()!r} is a day in another form")
     days = pc.if_else(is_day, values, pa.scalar(None, values.type))
-    found = pc.strptime(days, format="%Y-%m-%d", unit="s", error_is_null=True).cast(_DATE)
+    dates = pc.strptime(days, format="%Y-%m-%d", unit="s", error_is_null=True).cast(_DATE)
     # A day beyond the end of its month is none, and Arrow takes it for one of the next month.
-    return pc.if_else(pc.equal(found.cast(_TEXT), days), found, pa.scalar(None, _DATE))
+    return pc.if_else(pc.equal(dates.cast(_TEXT), days), dates, pa.scalar(None, _DATE))
 
 
 def _moved(sign: int, expression: Expression, values: Any) -> Any:

@@ -45,19 +45,19 @@ class FileRanges:
     """Columns that the index's definition does not have yet."""
 
     def of(self, files: TableFiles) -> Mapping[tuple[str, str], Ranges]:
-        """Partition path and name -> column -> what is known of it; none of a file of which nothing is said. Files that the scope has
+        """Partition path and name -> column -> its bounds; a file without bounds is left out. Files that the scope has
         seen are not read again.
 
         Raises:
             CorruptFileError, FileNotFoundError: a file is damaged or gone. UnsupportedTableError: one cannot be read.
         """
-        known, kind = self.scope.known, (COLUMN_STATS, self.typed, *self.columns)
+        cache, kind = self.scope.cache, (COLUMN_STATS, self.typed, *self.columns)
         names = [(path, name, size_bytes) for path, sizes in files.items() for name, size_bytes in sizes.items()]
-        fresh = [(path, name, size_bytes) for path, name, size_bytes in names if (kind, path, name) not in known]
+        fresh = [(path, name, size_bytes) for path, name, size_bytes in names if (kind, path, name) not in cache]
         read = self.scope.context.storage.each(lambda each: self._of_file(*each), fresh)
-        known.update(((kind, path, name), each) for (path, name, _), each in zip(fresh, read, strict=True))
-        found = {(path, name): known[kind, path, name] for path, name, _ in names}
-        return {file: each for file, each in found.items() if each}
+        cache.update(((kind, path, name), each) for (path, name, _), each in zip(fresh, read, strict=True))
+        ranges_of = {(path, name): cache[kind, path, name] for path, name, _ in names}
+        return {file: each for file, each in ranges_of.items() if each}
 
     @once
     def _visible(self) -> VisibleInstants:
@@ -80,18 +80,18 @@ class FileRanges:
                 f"{base.path} is of a bootstrap and has no columns: Apache Hudi has no bounds of it, either"
             )
         with open_base_file(self.scope.context.storage, base) as (file, footer):
-            found = ranges_of_footer(footer, self.columns, typed=self.typed)
-            known = {name: each for name, each in found.items() if each is not None}
-            unknown = [name for name in found if name not in known]
+            all_ranges = ranges_of_footer(footer, self.columns, typed=self.typed)
+            footer_ranges = {name: each for name, each in all_ranges.items() if each is not None}
+            unknown = [name for name in all_ranges if name not in footer_ranges]
             if not unknown:
-                return known
+                return footer_ranges
             if not self.reads_rows:
                 return None
             if any("." in name for name in unknown):
                 raise UnsupportedTableError(
                     f"{base.path} does not say the bounds of {unknown[0]}, which lies in another column"
                 )
-            return known | ranges_of_rows(file.read(unknown), typed=self.typed)
+            return footer_ranges | ranges_of_rows(file.read(unknown), typed=self.typed)
 
     def _of_log(self, log: LogFile) -> Ranges:
         rows = log_rows(self.scope.context, self.schema, self._visible, log, self.columns)
@@ -99,22 +99,22 @@ class FileRanges:
 
 
 def log_rows(
-    context: TableContext, schema: pa.Schema, seen: VisibleInstants, log: LogFile, columns: Sequence[str]
+    context: TableContext, schema: pa.Schema, visible: VisibleInstants, log: LogFile, columns: Sequence[str]
 ) -> pa.Table:
     """Of the rows that a log has those of these columns that the table has, whether its instant is completed or not. `schema`: the
     table's columns.
     """
     full, mine = with_meta_fields(schema), {log.base_instant}
-    wanted = pa.schema([field for field in full if field.name in columns])
+    part = pa.schema([field for field in full if field.name in columns])
     rows = read_log_rows(
         context.storage,
         log,
-        merge_columns(wanted, _AS_THEY_STAND, full),
+        merge_columns(part, _AS_THEY_STAND, full),
         rule=_AS_THEY_STAND,
-        visible=replace(seen, completed=seen.completed | mine, pending=seen.pending - mine),
+        visible=replace(visible, completed=visible.completed | mine, pending=visible.pending - mine),
         unstored=unstored_of(context.config, schema),
     )
-    return rows.select(wanted.names)
+    return rows.select(part.names)
 
 
 def whole_log(path: str, name: str, size_bytes: int) -> LogFile | None:

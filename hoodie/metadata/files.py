@@ -49,16 +49,16 @@ class FilesPartition:
 
 def entries_of(change: Change) -> dict[str, Entries]:
     """Key of a record -> what it says. A partition whose folder is gone has no files left."""
-    found: dict[str, dict[str, tuple[int, bool]]] = {}
+    by_key: dict[str, dict[str, tuple[int, bool]]] = {}
     partitions: dict[str, tuple[int, bool]] = {}
     for path, names in change.removed.items():
-        found.setdefault(identifier_of(path), {}).update(dict.fromkeys(names, (_REMOVED_BYTES, True)))
+        by_key.setdefault(identifier_of(path), {}).update(dict.fromkeys(names, (_REMOVED_BYTES, True)))
     for path, sizes in change.added.items():
         partitions[identifier_of(path)] = (0, False)
-        found.setdefault(identifier_of(path), {}).update(_there(sizes))
+        by_key.setdefault(identifier_of(path), {}).update(_there(sizes))
     for path in change.partitions_removed:
         partitions.setdefault(identifier_of(path), (0, True))
-    records: dict[str, Entries] = {key: entries for key, entries in found.items() if entries}
+    records: dict[str, Entries] = {key: entries for key, entries in by_key.items() if entries}
     return {**records, ALL_PARTITIONS: partitions} if partitions else records
 
 

@@ -42,20 +42,20 @@ def of_footers(
     Raises:
         CorruptFileError, FileNotFoundError: a file is damaged or gone.
     """
-    known = scope.known
+    cache = scope.cache
     fresh = {
-        path: {name: size for name, size in sizes.items() if (kind, path, name) not in known}
+        path: {name: size for name, size in sizes.items() if (kind, path, name) not in cache}
         for path, sizes in files.items()
     }
     for (path, name), footer in read_footers(scope.context.storage, fresh).items():
-        known[kind, path, name] = make(path, name, footer)
+        cache[kind, path, name] = make(path, name, footer)
     places = ((kind, path, name) for path, sizes in files.items() for name in sizes)
-    return [known[place] for place in places if place in known]
+    return [cache[place] for place in places if place in cache]
 
 
 def _bases(files: Mapping[str, Mapping[str, int]]) -> Iterator[BaseFile]:
     for path, sizes in files.items():
         for name, size_bytes in sizes.items():
-            found = parse_base_file(name)
-            if found is not None and name.endswith(".parquet"):
-                yield BaseFile(path, found.file_id, found.instant, name, size_bytes)
+            parsed = parse_base_file(name)
+            if parsed is not None and name.endswith(".parquet"):
+                yield BaseFile(path, parsed.file_id, parsed.instant, name, size_bytes)

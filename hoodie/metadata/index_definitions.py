@@ -44,31 +44,31 @@ def read_definition(storage: Storage, properties: Mapping[str, str], name: str) 
     Raises:
         CorruptFileError: the file is damaged.
     """
-    found = _definitions(storage, properties).get(name)
-    if found is None:
+    fields = _definitions(storage, properties).get(name)
+    if fields is None:
         return None
     return IndexDefinition(
         name,
-        str(found.get("indexType") or ""),
-        str(found.get("indexFunction") or ""),
-        tuple(map(str, found.get("sourceFields") or ())),
-        str(found.get("version") or ""),
-        {str(key): str(value) for key, value in (found.get("indexOptions") or {}).items()},
+        str(fields.get("indexType") or ""),
+        str(fields.get("indexFunction") or ""),
+        tuple(map(str, fields.get("sourceFields") or ())),
+        str(fields.get("version") or ""),
+        {str(key): str(value) for key, value in (fields.get("indexOptions") or {}).items()},
     )
 
 
 def define(storage: Storage, properties: Mapping[str, str], definition: IndexDefinition) -> None:
     """Write it down beside the others, or in place of the one of its name."""
-    found = _definitions(storage, properties)
-    if found.get(definition.name) != definition.encode():
-        _write_definitions(storage, properties, {**found, definition.name: definition.encode()})
+    definitions = _definitions(storage, properties)
+    if definitions.get(definition.name) != definition.encode():
+        _write_definitions(storage, properties, {**definitions, definition.name: definition.encode()})
 
 
 def forget_definition(storage: Storage, properties: Mapping[str, str], name: str) -> None:
     """Of an index that is dropped: the next one of that name may have other columns."""
-    found = _definitions(storage, properties)
-    if found.pop(name, None) is not None:
-        _write_definitions(storage, properties, found)
+    definitions = _definitions(storage, properties)
+    if definitions.pop(name, None) is not None:
+        _write_definitions(storage, properties, definitions)
 
 
 def place_of_definitions(properties: Mapping[str, str]) -> dict[str, str]:
@@ -81,16 +81,16 @@ def _definitions(storage: Storage, properties: Mapping[str, str]) -> dict[str, A
     if not path:
         return {}
     try:
-        found = dict(json.loads(storage.read(path)).get("indexDefinitions") or {})
-        if not all(isinstance(each, dict) for each in found.values()):
+        result = dict(json.loads(storage.read(path)).get("indexDefinitions") or {})
+        if not all(isinstance(each, dict) for each in result.values()):
             raise TypeError("one is no object")
     except FileNotFoundError:
         return {}
     except (ValueError, AttributeError, TypeError) as exc:
         raise CorruptFileError(f"{path} of table {storage.uri} has no definitions of indexes: {exc}") from exc
-    return found
+    return result
 
 
-def _write_definitions(storage: Storage, properties: Mapping[str, str], found: Mapping[str, Any]) -> None:
+def _write_definitions(storage: Storage, properties: Mapping[str, str], definitions: Mapping[str, Any]) -> None:
     (path,) = place_of_definitions(properties).values()
-    storage.replace(path, json.dumps({"indexDefinitions": found}, indent=2).encode())
+    storage.replace(path, json.dumps({"indexDefinitions": definitions}, indent=2).encode())

@@ -75,10 +75,10 @@ def build_partition(
     partition: KeptPartition,
     *,
     ignored: Collection[InstantTime] = (),
-    known: dict[Hashable, Any] | None = None,
+    cache: dict[Hashable, Any] | None = None,
 ) -> Mapping[str, str] | None:
     """Make one more partition of a metadata table, for the files that its partition `files` has; else as there. Gives what the
-    table's properties shall say of it besides; None where nothing was done. `known`: as `Scope` has it.
+    table's properties shall say of it besides; None where nothing was done. `cache`: as `Scope` has it.
 
     Raises:
         CorruptFileError, MissingFileError, UnsupportedTableError, FileNotFoundError: the metadata table cannot be kept up.
@@ -87,7 +87,7 @@ def build_partition(
     if _is_at_work(context, timeline, ignored):
         return None
     writer = MetadataWriter.open(context, config, timeline, [FilesPartition()], ignored)
-    scope = replace(writer.scope, known={} if known is None else known)
+    scope = replace(writer.scope, cache={} if cache is None else cache)
     ids, shards = partition.first(scope, writer.table.sizes())
     time = writer.instants.first({each.time for each in writer.opened.own})
     _lay_down(writer.opened.active, writer.instants, partition.name, time, ids, list(shards), scope.schema)
@@ -106,11 +106,11 @@ def _is_at_work(context: TableContext, timeline: Timeline, ignored: Collection[I
 def _files(context: TableContext, timeline: Timeline, pending: Collection[str]) -> TableFiles:
     """What the folders have. Files that are newer than the timeline are left out."""
     latest = max((each.time for each in timeline if each.is_completed), default=InstantTime(""))
-    found = StorageListing(context.storage).all_files()
+    listing = StorageListing(context.storage).all_files()
     files: dict[str, dict[str, int]] = {}
-    for path in found.partitions:
+    for path in listing.partitions:
         sizes = files[path] = {}
-        for info in found.files[path]:
+        for info in listing.files[path]:
             base, appended = parse_base_file(info.name), parse_log_file(info.name)
             begin = base.instant if base is not None else appended.base_instant if appended is not None else None
             if begin is not None and begin <= latest and begin not in pending:

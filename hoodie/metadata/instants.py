@@ -33,13 +33,13 @@ class OwnInstants:
         self._latest = self._clock.allot(self._latest or None)
         return self._latest
 
-    def first(self, taken: Collection[InstantTime]) -> InstantTime:
-        """Of the first state of a partition."""
-        done = [each.time for each in self._table if each.is_completed]
-        after, start = max(done, default=BEGINNING), FIRST_SUFFIX
+    def first(self, times: Collection[InstantTime]) -> InstantTime:
+        """The instant time of the first state of a partition; `times`: those that are taken."""
+        completed_times = [each.time for each in self._table if each.is_completed]
+        after, start = max(completed_times, default=BEGINNING), FIRST_SUFFIX
         if self._by_completion:
             after, start = BEGINNING, 0
-        return next(time for n in count(start) if (time := InstantTime(f"{after}{n:03d}")) not in taken)
+        return next(time for n in count(start) if (time := InstantTime(f"{after}{n:03d}")) not in times)
 
     def completing(self, instant: Instant) -> Instant:
         """The completed instant with the time of its completion, where its file names that. Let the file follow."""

@@ -32,13 +32,13 @@ KEPT: tuple[KeptPartition, ...] = (
 
 
 def kept_of(names: Collection[str], options: ViewOptions) -> tuple[KeptPartition, ...]:
-    """Of the partitions that a metadata table has, those that stay and are kept up; none without `files`, which tells all files."""
+    """The partitions of a metadata table that stay and are kept up; none without `files`, which has all files."""
     there = (each for name in _in_order(names) if (each := partition_of(name)) is not None)
-    kept = tuple(each for each in there if each.is_wanted(options) is not False)
-    if not kept or kept[0].name != FILES:
+    partitions = tuple(each for each in there if each.is_wanted(options) is not False)
+    if not partitions or partitions[0].name != FILES:
         return ()
-    lacks_keys = all(each.name != RECORD_INDEX for each in kept)
-    return tuple(each for each in kept if not (lacks_keys and each.name.startswith(SECONDARY_INDEX)))
+    lacks_keys = all(each.name != RECORD_INDEX for each in partitions)
+    return tuple(each for each in partitions if not (lacks_keys and each.name.startswith(SECONDARY_INDEX)))
 
 
 def partition_of(name: str) -> KeptPartition | None:
@@ -50,11 +50,11 @@ def partition_of(name: str) -> KeptPartition | None:
     return next((each for each in KEPT if each.name == name), None)
 
 
-def without(kept: Collection[KeptPartition], fault: BaseException) -> tuple[KeptPartition, ...]:
-    """What is left when one cannot be kept up, and what goes with it; none where that concerns all."""
+def without(partitions: Collection[KeptPartition], fault: BaseException) -> tuple[KeptPartition, ...]:
+    """The partitions but for the failed one and those that depend on it; none where the fault concerns all."""
     failed = fault.partition if isinstance(fault, PartitionError) else FILES
-    gone = {failed, *dependents(failed, [each.name for each in kept])}
-    return () if failed == FILES else tuple(each for each in kept if each.name not in gone)
+    dropped_names = {failed, *dependents(failed, [each.name for each in partitions])}
+    return () if failed == FILES else tuple(each for each in partitions if each.name not in dropped_names)
 
 
 def dependents(name: str, names: Collection[str]) -> tuple[str, ...]:
@@ -67,12 +67,12 @@ def dependents(name: str, names: Collection[str]) -> tuple[str, ...]:
 
 
 def missing_of(names: Collection[str], options: ViewOptions) -> tuple[KeptPartition, ...]:
-    """Those that are to be built beside `files`."""
-    wanted = [each for each in KEPT[1:] if each.is_wanted(options)]
+    """The partitions that the options ask for and `names` lacks, without `files`."""
+    partitions = [each for each in KEPT[1:] if each.is_wanted(options)]
     secondary = options.secondary_index
     if options.record_index.is_on and secondary.is_on is not False and secondary.column:
-        wanted.append(secondary_of(secondary.name or secondary.column, secondary.column))
-    return tuple(each for each in wanted if each.name not in names)
+        partitions.append(secondary_of(secondary.name or secondary.column, secondary.column))
+    return tuple(each for each in partitions if each.name not in names)
 
 
 def secondary_of(name: str, column: str | None) -> SecondaryPartition:

@@ -37,15 +37,15 @@ _KEY = pa.schema([pa.field(RECORD_KEY, pa.string())])
 _SAME_ROWS = (WriteOperation.COMPACT, WriteOperation.LOG_COMPACT)
 
 
-def stored_keys(context: TableContext, snapshot: Snapshot, known: MutableMapping[Hashable, Any]) -> KeyChanges:
-    """All keys of a snapshot, for a record index that is made. `known`: those of file slices that were read already."""
+def stored_keys(context: TableContext, snapshot: Snapshot, cache: MutableMapping[Hashable, Any]) -> KeyChanges:
+    """All keys of a snapshot, for a record index that is made. `cache`: those of file slices that were read already."""
     if snapshot.schema is None:
         return KeyChanges()
     slices = snapshot.view.latest_slices()
-    fresh = [each for each in slices if each not in known]
-    known.update(zip(fresh, keys_of_slices(context, snapshot, fresh), strict=True))
+    fresh = [each for each in slices if each not in cache]
+    cache.update(zip(fresh, keys_of_slices(context, snapshot, fresh), strict=True))
     return KeyChanges(
-        [Placed(each.group.partition_path, each.group.file_id, each.base_instant, known[each]) for each in slices]
+        [Placed(each.group.partition_path, each.group.file_id, each.base_instant, cache[each]) for each in slices]
     )
 
 
@@ -66,9 +66,9 @@ def key_changes(context: TableContext, change: Change) -> KeyChanges:
     if commit is None or changes_no_keys(commit):
         return KeyChanges()
     work = _Work(context, change)
-    found = context.storage.each(lambda each: work.of_group(*each), list(groups_of(commit).items()))
-    placed = [each for parts, _ in found for each in parts]
-    removed = [each for _, parts in found for each in parts]
+    parts_of_groups = context.storage.each(lambda each: work.of_group(*each), list(groups_of(commit).items()))
+    placed = [each for parts, _ in parts_of_groups for each in parts]
+    removed = [each for _, parts in parts_of_groups for each in parts]
     if change.replaced and commit.operation is not WriteOperation.CLUSTER:
         removed += work.replaced()
     return KeyChanges(placed, removed)
@@ -81,11 +81,11 @@ def changes_no_keys(commit: CommitMetadata) -> bool:
 
 def groups_of(commit: CommitMetadata) -> Mapping[FileGroupId, Sequence[WriteStat]]:
     """What it wrote, by file group."""
-    found: dict[FileGroupId, list[WriteStat]] = {}
+    result: dict[FileGroupId, list[WriteStat]] = {}
     for stat in commit.stats():
         if stat.path:
-            found.setdefault(FileGroupId(stat.partition_path, stat.file_id), []).append(stat)
-    return found
+            result.setdefault(FileGroupId(stat.partition_path, stat.file_id), []).append(stat)
+    return result
 
 
 def after_change(
@@ -122,8 +122,8 @@ class _Work:
         view = self._snapshot.view
         groups = [FileGroupId(path, file_id) for path, ids in self._change.replaced.items() for file_id in ids]
         slices = [each for group in groups if (each := view.slice_of(group)) is not None]
-        found = self._context.storage.each(self._reader.keys_of, slices)
-        return [Gone(each.group.partition_path, keys) for each, keys in zip(slices, found, strict=True)]
+        keys_of_slices_ = self._context.storage.each(self._reader.keys_of, slices)
+        return [Gone(each.group.partition_path, keys) for each, keys in zip(slices, keys_of_slices_, strict=True)]
 
     def _of_base(self, group: FileGroupId, stat: WriteStat) -> Parts:
         is_new = stat.prev_commit is None
@@ -137,8 +137,8 @@ class _Work:
         if before is None:
             return [self._placed(group, keys)], ()
         stored = self._reader.keys_of(before)
-        gone = _without(stored, keys) if stat.num_deletes else stored.slice(0, 0)
-        return [self._placed(group, _without(keys, stored))], [Gone(group.partition_path, gone)]
+        removed_keys = _without(stored, keys) if stat.num_deletes else stored.slice(0, 0)
+        return [self._placed(group, _without(keys, stored))], [Gone(group.partition_path, removed_keys)]
 
     def _of_logs(self, group: FileGroupId, stats: Sequence[WriteStat]) -> Parts:
         """Keys that the logs delete, or bring back. Where the order of commits does not decide it, the whole file slice says which."""
@@ -152,7 +152,7 @@ class _Work:
         written, deleted = entries.keys.slice(0, entries.live), entries.keys.slice(entries.live)
         by_commit = self._context.rule.mode is MergeMode.COMMIT_TIME_ORDERING
         is_gone = np.full(len(deleted), by_commit) | entries.commit_time_deletes[entries.live :]
-        gone = deleted.filter(pa.array(is_gone))
+        removed_keys = deleted.filter(pa.array(is_gone))
         unclear = [deleted.filter(pa.array(~is_gone))]
         back = written.slice(0, 0)
         if before is not None and has_deletes:
@@ -162,11 +162,11 @@ class _Work:
                 unclear.append(back)
         candidates = pc.unique(pa.concat_arrays(unclear))
         if not len(candidates):
-            return [self._placed(group, back)], [Gone(group.partition_path, gone)]
+            return [self._placed(group, back)], [Gone(group.partition_path, removed_keys)]
         whole = mine if before is None else _with_logs(before, logs)
         lives = pc.is_in(candidates, value_set=self._reader.keys_of(whole))
-        left = [gone, candidates.filter(pc.invert(lives))]
-        return [self._placed(group, candidates.filter(lives))], [Gone(group.partition_path, each) for each in left]
+        removals = [removed_keys, candidates.filter(pc.invert(lives))]
+        return [self._placed(group, candidates.filter(lives))], [Gone(group.partition_path, each) for each in removals]
 
     def _may_have_deletes(self, file_slice: FileSlice) -> bool:
         """By what commits state; archived ones state nothing any more."""

@@ -48,8 +48,8 @@ class RecordIndex:
         Raises:
             CorruptFileError, MissingFileError, UnsupportedTableError: a file is damaged, gone, or holds something else.
         """
-        opened = partial(self._opened, FolderStorage(storage, METADATA_TABLE), cache)
-        return locations_of(newest_of(by_group(storage, self.numbers(keys, paths), opened), keys), len(keys))
+        layers = partial(self._layers, FolderStorage(storage, METADATA_TABLE), cache)
+        return locations_of(newest_of(by_group(storage, self.numbers(keys, paths), layers), keys), len(keys))
 
     def numbers(self, keys: pa.Array[Any], paths: pa.Array[Any] | None) -> Ints:
         """For each key the number of the file group that holds it; negative where its partition has none."""
@@ -59,14 +59,14 @@ class RecordIndex:
             raise UnsupportedTableError("it is one by partitions, and does not say in which one a key is")
         return numbers_by_partition(keys, paths, self.shares)
 
-    def _opened(self, folder: Storage, cache: Cache, number: int) -> Sequence[Layer]:
+    def _layers(self, folder: Storage, cache: Cache, number: int) -> Sequence[Layer]:
         return layers_of(folder, self.pieces[number], self.visible, cache)
 
 
 def locations_of(parts: Sequence[Found], count: int) -> pa.Table:
     """The places of so many keys, null where there is no record of one."""
-    found = [decode_locations(part.values, part.schema) for part in parts]
-    places = pa.concat_tables([pa.schema(_LOCATION).empty_table(), *found]).combine_chunks()
+    tables = [decode_locations(part.values, part.schema) for part in parts]
+    places = pa.concat_tables([pa.schema(_LOCATION).empty_table(), *tables]).combine_chunks()
     placed = places.take(numbers_of([part.rows for part in parts], count))
     unpartitioned = pc.equal(placed["partition_path"], identifier_of(""))
     return placed.set_column(0, "partition_path", pc.if_else(unpartitioned, "", placed["partition_path"]))

@@ -97,8 +97,8 @@ def group_numbers(keys: pa.Array[Any], count: int | npt.NDArray[np.int64]) -> np
 
 def group_number(file_id: str, partition: str) -> int | None:
     """The number in the file id of a partition's file group; None where it is not of the form that version 6 has."""
-    found = re.fullmatch(rf"{re.escape(_file_id(partition))}-([0-9]{{4,9}})(-0)?", file_id)
-    return int(found[1]) if found else None
+    match = re.fullmatch(rf"{re.escape(_file_id(partition))}-([0-9]{{4,9}})(-0)?", file_id)
+    return int(match[1]) if match else None
 
 
 def file_id_of(partition: str, number: int) -> str:

@@ -81,7 +81,7 @@ class KeysPartition:
         context, by_partition = scope.context, self._is_by_partition(scope)
         if context.cache.find(_TWICE, (context.storage.identity, by_partition)):
             raise UnsupportedTableError(_ONE_PLACE)
-        keys, options = stored_keys(context, context.on_storage().snapshot(), scope.known), context.view_options
+        keys, options = stored_keys(context, context.on_storage().snapshot(), scope.cache), context.view_options
         if by_partition:
             counts = dict.fromkeys(sorted({*files, *(each.partition_path for each in keys.placed)}), 0)
             for each in keys.placed:
@@ -113,8 +113,8 @@ class KeysPartition:
         return Shard(number, *merged_records(metadata.layers_of(self.name, number), scope.schema))
 
 
-def _first_shards(scope: Scope, keys: KeyChanges, made: Iterable[Shard], by_partition: bool) -> Iterator[Shard]:
-    shards = list(made)
+def _first_shards(scope: Scope, keys: KeyChanges, all_shards: Iterable[Shard], by_partition: bool) -> Iterator[Shard]:
+    shards = list(all_shards)
     _require_each_once(scope.context, keys, shards, by_partition=by_partition)
     if scope.context.config.layout.by_completion:
         define(scope.context.storage, scope.properties, definition_of(by_partition=by_partition))
@@ -123,11 +123,11 @@ def _first_shards(scope: Scope, keys: KeyChanges, made: Iterable[Shard], by_part
 
 def _added(shares: Shares, groups: Mapping[str, int], after: int = 0) -> dict[str, Share]:
     """With so many file groups of further partitions, numbered behind those that there are."""
-    found = dict(shares)
+    result = dict(shares)
     for path, count in groups.items():
-        found[path] = Share(after, count)
+        result[path] = Share(after, count)
         after += count
-    return found
+    return result
 
 
 def _with_new_groups(
@@ -137,9 +137,9 @@ def _with_new_groups(
     undone = {time for time, _ in change.undone}
     there = [each for each in pieces if each.base_instant not in undone]
     paths = {*(metadata.partitions() or ()), *change.added, *(each.partition_path for each in changes.placed)}
-    known, least = shares_of(pieces), scope.context.view_options.partitioned_index.least_groups
+    old_shares, least = shares_of(pieces), scope.context.view_options.partitioned_index.least_groups
     groups = dict.fromkeys(sorted(paths - shares_of(there).keys()), least)
-    shares = _added(known, groups, len(pieces))
+    shares = _added(old_shares, groups, len(pieces))
     shards = {each.number: each for each in shards_by_partition(changes, shares, scope.schema, _zone(scope))}
     for path, count in groups.items():
         for number in range(count):
@@ -180,10 +180,10 @@ def _require_one_place(
     source = pa.array(np.repeat(np.arange(len(changes.placed)), [len(each.keys) for each in changes.placed]))
     stays = where["file_id"].is_valid()
     if changes.removed:
-        gone, gone_paths = _keys_and_paths(changes.removed)
+        removed_keys, removed_paths = _keys_and_paths(changes.removed)
         if by_partition:
-            keys, gone = (_joined(*each) for each in ((paths, keys), (gone_paths, gone)))
-        stays = pc.and_(stays, pc.invert(pc.is_in(keys, value_set=gone)))
+            keys, removed_keys = (_joined(*each) for each in ((paths, keys), (removed_paths, removed_keys)))
+        stays = pc.and_(stays, pc.invert(pc.is_in(keys, value_set=removed_keys)))
     pairs = where.select(["partition_path", "file_id"]).append_column("source", source).filter(stays)
     replaced = {FileGroupId(path, each) for path, ids in change.replaced.items() for each in ids}
     for pair in pairs.group_by(pairs.column_names).aggregate([]).to_pylist():

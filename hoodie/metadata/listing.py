@@ -64,25 +64,25 @@ class MetadataListing:
         return self.folders.uri
 
     def files(self, partition_paths: Sequence[str]) -> Sequence[Sequence[FileInfo]]:
-        found = self.table.files(partition_paths)
-        if found is None:
+        files = self.table.files(partition_paths)
+        if files is None:
             self.complain(FILES)
-        return self.folders.files(partition_paths) if found is None else found
+        return self.folders.files(partition_paths) if files is None else files
 
     def all_files(self) -> AllFiles:
-        found = self.table.all_files()
-        if found is None:
+        files = self.table.all_files()
+        if files is None:
             self.complain(FILES)
-        return self.folders.all_files() if found is None else AllFiles(tuple(found), found)
+        return self.folders.all_files() if files is None else AllFiles(tuple(files), files)
 
     def chosen_files(self, choice: Choice) -> Chosen:
         partitions = self.table.partitions()
         if partitions is None:
             self.complain(FILES)
             return self.folders.chosen_files(choice)
-        wanted = tuple(compress(partitions, choice.wants(partitions)))
-        found = AllFiles(wanted, dict(zip(wanted, self.files(wanted), strict=True)))
-        return Chosen(found, len(partitions) - len(wanted))
+        paths = tuple(compress(partitions, choice.wants(partitions)))
+        all_files = AllFiles(paths, dict(zip(paths, self.files(paths), strict=True)))
+        return Chosen(all_files, len(partitions) - len(paths))
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,9 @@ class _FewByFolders:
 
 
 def _in_each(keys: pa.Array, paths: Collection[str]) -> tuple[pa.Array, pa.Array]:
-    """Each of the keys in each of the partitions."""
-    named = pa.array(sorted(paths), pa.string())
-    repeated = named.take(pa.array(np.repeat(np.arange(len(paths)), len(keys))))
+    """Every pair of a key and a partition."""
+    partitions = pa.array(sorted(paths), pa.string())
+    repeated = partitions.take(pa.array(np.repeat(np.arange(len(paths)), len(keys))))
     return pa.concat_arrays([keys] * len(paths)), repeated
 
 
@@ -123,7 +123,7 @@ class MetadataFiles:
         self._storage = storage
         self._config = config
         self._cache = cache
-        self._opened: tuple[Timeline, MetadataTable] | None = None
+        self._last: tuple[Timeline, MetadataTable] | None = None
 
     @property
     def is_wrong(self) -> bool:
@@ -142,26 +142,26 @@ class MetadataFiles:
     ) -> Mapping[str, Sequence[ValueRange | None]] | None:
         if self.is_wrong or COLUMN_STATS not in finished_partitions(self._config.raw):
             return None
-        found = self._at(timeline).column_stats(paths, columns)
-        if found is None:
+        stats = self._at(timeline).column_stats(paths, columns)
+        if stats is None:
             self._complain(COLUMN_STATS)
             return None
-        return {name: value_ranges(each) for name, each in found.items()}
+        return {name: value_ranges(each) for name, each in stats.items()}
 
-    def made_bounds(self, timeline: Timeline, made: Made, paths: Sequence[str]) -> Sequence[ValueRange | None] | None:
+    def made_bounds(self, timeline: Timeline, value: Made, paths: Sequence[str]) -> Sequence[ValueRange | None] | None:
         if self.is_wrong:
             return None
         try:
-            name = partition_of_bounds(self._storage, self._config.raw, made.function, made.column, made.options)
+            name = partition_of_bounds(self._storage, self._config.raw, value.function, value.column, value.options)
         except HoodieError:
             return None
         if name is None:
             return None
-        found = self._at(timeline).column_stats(paths, pa.schema([(made.column, made.kind)]), name)
-        if found is None:
+        stats = self._at(timeline).column_stats(paths, pa.schema([(value.column, value.kind)]), name)
+        if stats is None:
             self._complain(name)
             return None
-        return value_ranges(found[made.column])
+        return value_ranges(stats[value.column])
 
     def groups_of(
         self,
@@ -175,21 +175,21 @@ class MetadataFiles:
         if self.is_wrong or RECORD_INDEX not in finished_partitions(self._config.raw):
             return None
         table = self._at(timeline)
-        index, listed = table.record_index(), None
+        index, path_of_key = table.record_index(), None
         if index is not None and index.shares is not None:
             if not paths or set(paths) - index.shares.keys() or len(keys) * len(paths) > _MOST_LOOK_UPS:
                 return None
-            keys, listed = _in_each(keys, paths)
+            keys, path_of_key = _in_each(keys, paths)
         elif index is not None and not is_unique:
             return None
-        found = None if index is None else table.locations(keys, listed)
-        if found is None:
+        locations = None if index is None else table.locations(keys, path_of_key)
+        if locations is None:
             self._complain(RECORD_INDEX)
             return None
-        if stored and found["file_id"].null_count:
+        if stored and locations["file_id"].null_count:
             return None
         pairs = (
-            found.select(["partition_path", "file_id"])
+            locations.select(["partition_path", "file_id"])
             .drop_null()
             .group_by(["partition_path", "file_id"])
             .aggregate([])
@@ -201,12 +201,12 @@ class MetadataFiles:
         if self.is_wrong or not is_exact(values.type) or RECORD_INDEX not in finished_partitions(properties):
             return None
         try:
-            found = index_of(self._storage, properties, column)
+            index_found = index_of(self._storage, properties, column)
         except HoodieError:
             return None
-        if found is None:
+        if index_found is None:
             return None
-        name, index = found
+        name, index = index_found
         table = self._at(timeline)
         keys: pa.Array | None = keys_with(table, name, index, value_texts(values, column), most)
         if name in table.reasons:
@@ -226,15 +226,15 @@ class MetadataFiles:
 
     def _at(self, timeline: Timeline) -> MetadataTable:
         """The metadata table for a snapshot, opened once."""
-        if self._opened is None or self._opened[0] is not timeline:
+        if self._last is None or self._last[0] is not timeline:
             table = MetadataTable.open(self._storage, self._config, timeline, self._cache)
-            self._opened = timeline, table
-        return self._opened[1]
+            self._last = timeline, table
+        return self._last[1]
 
     def _complain(self, partition: str) -> None:
         """Say it once in this process."""
         key = self._storage.identity, partition
-        if self._opened is None or self._opened[1].is_gone or self._cache.find(_SAID, key):
+        if self._last is None or self._last[1].is_gone or self._cache.find(_SAID, key):
             return
         self._cache.put(_SAID, key, True, _BYTES)
         is_of_values = partition.startswith(SECONDARY_INDEX)
@@ -242,7 +242,7 @@ class MetadataFiles:
             "the metadata table of %s is not used for %s: %s; %s",
             self._storage.uri,
             _INSTEAD.get(partition, _BY_VALUES if is_of_values else _BY_EXPRESSIONS),
-            self._opened[1].reasons.get(partition, "it gave no answer"),
+            self._last[1].reasons.get(partition, "it gave no answer"),
             doctor_of(self._storage.uri),
         )
 

@@ -25,31 +25,31 @@ Flags = Callable[[Any, str], tuple[Any, Any]]
 
 
 def merged(layers: Sequence[Layer], schema: str, number: int, flags: Flags) -> Shard:
-    """Those of the newest layer that has a key, without those that are gone.
+    """For each key the record of the newest layer that has it, without deleted ones.
 
     Raises:
         UnsupportedTableError: two records of a key count, neither of which replaces the other.
     """
-    keys, values, gone, alone = [], [], [], []
+    keys, values, deletes, alone = [], [], [], []
     for layer in layers:
         if not isinstance(layer, Written):
             keys.append(layer.keys.cast(BINARY))
             values.append(pa.repeat(pa.scalar(b"", BINARY), len(layer.keys)))
-            gone.append(pa.repeat(True, len(layer.keys)))
+            deletes.append(pa.repeat(True, len(layer.keys)))
             alone.append(pa.repeat(True, len(layer.keys)))
             continue
         for batch in layer.reader.scan():
-            found = _in_schema(batch.column("value"), layer.schema, schema)
-            deleted, replaces = flags(found, schema)
+            records_of_batch = _in_schema(batch.column("value"), layer.schema, schema)
+            deleted, replaces = flags(records_of_batch, schema)
             keys.append(batch.column("key").cast(BINARY))
-            values.append(found.cast(BINARY))
-            gone.append(deleted)
+            values.append(records_of_batch.cast(BINARY))
+            deletes.append(deleted)
             alone.append(replaces)
     if not keys:
         empty = pa.array([], BINARY)
         return Shard(number, empty, empty)
     every, records = pa.concat_arrays(keys), pa.concat_arrays(values)
-    is_gone, is_alone = (pa.concat_arrays(each).to_numpy(zero_copy_only=False) for each in (gone, alone))
+    is_gone, is_alone = (pa.concat_arrays(each).to_numpy(zero_copy_only=False) for each in (deletes, alone))
     order = pc.sort_indices(every).to_numpy()  # stable: the newest of a key is the last of it
     sorted_keys = every.take(pa.array(order))
     is_same = pc.equal(sorted_keys.slice(1), sorted_keys.slice(0, len(every) - 1)).to_numpy(zero_copy_only=False)
@@ -57,20 +57,20 @@ def merged(layers: Sequence[Layer], schema: str, number: int, flags: Flags) -> S
     if (~is_gone[older] & ~is_gone[newer] & ~is_alone[newer]).any():
         raise UnsupportedTableError("it has two records of a file, whose bounds would have to be joined")
     last = order[np.append(~is_same, True)]
-    kept = pa.array(last[~is_gone[last]])
-    return in_order(number, every.take(kept), records.take(kept))
+    live = pa.array(last[~is_gone[last]])
+    return in_order(number, every.take(live), records.take(live))
 
 
-def _in_schema(values: Any, stored: str, wanted: str) -> Any:
+def _in_schema(values: Any, stored: str, schema: str) -> Any:
     """Records of a writer of another release, in the schema of this file. A row loop, for they have to be written again."""
-    if stored == wanted or _canonical(stored) == _canonical(wanted):
+    if stored == schema or _canonical(stored) == _canonical(schema):
         return values
     parsed = fastavro.parse_schema(json.loads(stored))
-    found = []
+    encoded = []
     for value in values.to_pylist():
         record: Any = fastavro.schemaless_reader(io.BytesIO(value), parsed, None, return_named_type=True)
-        found.append(encode_record(record, wanted))
-    return pa.array(found, BINARY)
+        encoded.append(encode_record(record, schema))
+    return pa.array(encoded, BINARY)
 
 
 def _canonical(schema: str) -> str:

@@ -66,7 +66,7 @@ class Scope:
     """Of the metadata table's records."""
     is_new: bool = False
     """The metadata table was built for the instant that is written, and without what that takes back."""
-    known: dict[Hashable, Any] = field(default_factory=dict)
+    cache: dict[Hashable, Any] = field(default_factory=dict)
     """What was read already of files that do not change, for who builds a partition in several steps."""
 
 
@@ -95,7 +95,7 @@ class KeptPartition(Protocol):
     def first(self, scope: Scope, files: TableFiles) -> tuple[Sequence[str], Iterable[Shard]]:
         """The ids of the file groups that the partition gets where it is not there, and the records of all that the table has.
 
-        Files are read at once, and `scope.known` keeps what they say. Records are made when they are asked for, under the lock.
+        Files are read at once, and `scope.cache` keeps what they say. Records are made when they are asked for, under the lock.
         """
         ...
 
@@ -123,19 +123,19 @@ def require_in_logs(scope: Scope, metadata: MetadataTable, pieces: Sequence[File
         raise ListingNeededError("what a rollback takes back was compacted, or is older than an index")
 
 
-def _begins_empty(opened: OpenedMetadata, piece: FileSlice) -> bool:
+def _begins_empty(metadata: OpenedMetadata, piece: FileSlice) -> bool:
     """Whether a file group of a record index by partitions came with a delta commit, all of which is in its logs."""
-    return piece.base is None and opened.own.by_completion and not piece.base_instant.startswith(BEGINNING)
+    return piece.base is None and metadata.own.by_completion and not piece.base_instant.startswith(BEGINNING)
 
 
-def _begins_with(opened: OpenedMetadata, base: InstantTime, time: InstantTime) -> bool:
+def _begins_with(metadata: OpenedMetadata, base: InstantTime, time: InstantTime) -> bool:
     """Whether slices that begin at `base` may have what an instant of the table wrote."""
-    own = opened.own
+    own = metadata.own
     if not own.by_completion:
         return time <= base  # which is that of the last instant of the table before it, and more digits
     first = {each.time: each.position for each in own.commits if each.time.startswith(BEGINNING)}
     if not first:
-        first = {each.time: each.position for each in opened.past.instants if each.time.startswith(BEGINNING)}
+        first = {each.time: each.position for each in metadata.past.instants if each.time.startswith(BEGINNING)}
     written = next((each for each in own.commits if each.time == time), None)
     if written is None:  # never completed, unless that was before the partition was built
         return time <= max(first.values(), default=time)

@@ -95,8 +95,8 @@ def live_files(scope: Scope, change: Change) -> dict[str, dict[str, int]]:
     """
     touched = sorted({*change.added, *change.replaced, *change.removed})
     view = scope.context.on_storage().snapshot().view
-    known = set(view.partitions())
-    groups = _files_of(view.latest_slices([path for path in touched if path in known]))
+    partitions = set(view.partitions())
+    groups = _files_of(view.latest_slices([path for path in touched if path in partitions]))
     for path, ids in change.replaced.items():
         for file_id in ids:
             groups.pop(FileGroupId(path, file_id), None)
@@ -106,27 +106,27 @@ def live_files(scope: Scope, change: Change) -> dict[str, dict[str, int]]:
                 group, name = FileGroupId(stat.partition_path, stat.file_id), name_of(stat.path)
                 is_whole = parse_base_file(name) is not None and not change.commit.compacted
                 groups[group] = ({} if is_whole else groups.get(group, {})) | {name: stat.file_size_bytes}
-    gone = {path: frozenset(names) for path, names in change.removed.items()}
-    found: dict[str, dict[str, int]] = {path: {} for path in touched}
+    removed_names = {path: frozenset(names) for path, names in change.removed.items()}
+    result: dict[str, dict[str, int]] = {path: {} for path in touched}
     for path, sizes in _by_path(groups).items():
-        found[path] = {name: size for name, size in sizes.items() if name not in gone.get(path, ())}
-    return found
+        result[path] = {name: size for name, size in sizes.items() if name not in removed_names.get(path, ())}
+    return result
 
 
 def _files_of(slices: Iterable[FileSlice]) -> dict[FileGroupId, dict[str, int]]:
-    found = {}
+    result = {}
     for each in slices:
-        found[each.group] = {log.name: log.size_bytes for log in each.logs}
+        result[each.group] = {log.name: log.size_bytes for log in each.logs}
         if each.base is not None:
-            found[each.group][each.base.name] = each.base.size_bytes
-    return found
+            result[each.group][each.base.name] = each.base.size_bytes
+    return result
 
 
 def _by_path(groups: Mapping[FileGroupId, Sizes]) -> dict[str, dict[str, int]]:
-    found: dict[str, dict[str, int]] = {}
+    result: dict[str, dict[str, int]] = {}
     for group, sizes in groups.items():
-        found.setdefault(group.partition_path, {}).update(sizes)
-    return found
+        result.setdefault(group.partition_path, {}).update(sizes)
+    return result
 
 
 def _records(
@@ -137,13 +137,15 @@ def _records(
     full = with_meta_fields(ranges.schema)
     kinds = [full.field(name) for name in ranges.columns if name in full.names]
     columns = pa.schema([each for each in kinds if stored_as(each.type, typed=ranges.typed) is not None])
-    known = None if metadata is None else metadata.column_stats
+    column_stats = None if metadata is None else metadata.column_stats
     for path, sizes in live.items():
-        found = of_partition(ranges, known, columns, path, sizes, added.get(path, {}).keys()) if sizes else {}
+        ranges_of_columns = (
+            of_partition(ranges, column_stats, columns, path, sizes, added.get(path, {}).keys()) if sizes else {}
+        )
         for key, column in zip(partition_keys(path, columns.names), columns.names, strict=True):
             record = (
-                record_of(path, column, found[column], kind=_KIND, tight=True)
-                if column in found
+                record_of(path, column, ranges_of_columns[column], kind=_KIND, tight=True)
+                if column in ranges_of_columns
                 else removed_record(path, column, kind=_KIND, typed=ranges.typed, tight=True)
             )
             yield key, encode_record(record, schema)
@@ -151,17 +153,17 @@ def _records(
 
 def of_partition(
     ranges: RangesOfFiles,
-    known: Callable[[Sequence[str], pa.Schema], Mapping[str, pa.Table] | None] | None,
+    column_stats: Callable[[Sequence[str], pa.Schema], Mapping[str, pa.Table] | None] | None,
     columns: pa.Schema,
     path: str,
     sizes: Sizes,
     fresh: Collection[str],
 ) -> Ranges:
     """Bounds of all rows in files of one partition; `fresh`: those of which the metadata table knows nothing yet.
-    `known`: what it says of others, as `MetadataTable.column_stats` does; None where all are fresh.
+    `column_stats`: what it says of others, as `MetadataTable.column_stats` does; None where all are fresh.
     """
     old = [name for name in sizes if name not in fresh]
-    stats = known([join(path, name) for name in old], columns) if known is not None and old else {}
+    stats = column_stats([join(path, name) for name in old], columns) if column_stats is not None and old else {}
     if stats is None:
         raise UnsupportedTableError("there are no bounds of files")
     is_known = pa.array([True] * len(old), pa.bool_())
@@ -169,7 +171,7 @@ def of_partition(
         is_empty = pc.equal(each["nulls"], each["values"]).fill_null(False)
         bounded = pc.and_(pc.is_valid(each["low"]), pc.is_valid(each["high"]))
         is_known = pc.and_(is_known, pc.or_(is_empty, bounded).combine_chunks())
-    unknown = [name for name, known in zip(old, is_known.to_pylist(), strict=True) if not known]
+    unknown = [name for name, has_stats in zip(old, is_known.to_pylist(), strict=True) if not has_stats]
     read = ranges.of({path: {name: sizes[name] for name in (*unknown, *(set(sizes) & set(fresh)))}})
     _require_bounds(path, [*unknown, *fresh], read, sizes)
     parts: list[Ranges] = [_promoted(each, columns, typed=ranges.typed) for each in read.values()]
@@ -196,10 +198,10 @@ def _joined(stats: Any, kind: pa.DataType, ranges: RangesOfFiles) -> Range:
     return Range(stored, low, high, nulls, values)
 
 
-def _promoted(found: Ranges, columns: pa.Schema, *, typed: bool) -> Ranges:
+def _promoted(ranges: Ranges, columns: pa.Schema, *, typed: bool) -> Ranges:
     """Bounds of a file as those of the table's columns: an older file may have a narrower type."""
     promoted = {}
-    for name, each in found.items():
+    for name, each in ranges.items():
         if name in columns.names:
             stored = stored_as(columns.field(name).type, typed=typed)
             if stored is None:
@@ -209,11 +211,11 @@ def _promoted(found: Ranges, columns: pa.Schema, *, typed: bool) -> Ranges:
 
 
 def _together(parts: Sequence[Ranges]) -> Ranges:
-    found: Ranges = {}
+    result: Ranges = {}
     for part in parts:
         for name, each in part.items():
-            found[name] = _both(found[name], each) if name in found else each
-    return found
+            result[name] = _both(result[name], each) if name in result else each
+    return result
 
 
 def _both(one: Range, other: Range) -> Range:
@@ -237,6 +239,6 @@ def _is_nan(value: Any) -> bool:
 
 
 def _shards(records: Iterable[tuple[str, bytes]], groups: int) -> Iterator[Shard]:
-    found = list(records)
-    keys, values = pa.array([key for key, _ in found], pa.string()), pa.array([each for _, each in found], pa.binary())
+    pairs = list(records)
+    keys, values = pa.array([key for key, _ in pairs], pa.string()), pa.array([each for _, each in pairs], pa.binary())
     return shards_of(keys, values, groups)

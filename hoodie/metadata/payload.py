@@ -65,7 +65,7 @@ def decode_files(values: Any, schema: str) -> list[FileSizes]:
         CorruptFileError: a record is damaged, or of another kind. UnsupportedTableError: the schema is.
     """
     parsed = fastavro.parse_schema(_narrow(schema, FILES))
-    found: list[FileSizes] = []
+    result: list[FileSizes] = []
     for value in values.to_pylist():
         stream = io.BytesIO(value)
         try:
@@ -76,41 +76,41 @@ def decode_files(values: Any, schema: str) -> list[FileSizes]:
         has_other = any(branch for name, branch in record.items() if name.startswith(_OTHER))
         if stream.tell() != len(value) or record["type"] not in _KINDS[FILES] or has_other:
             raise CorruptFileError(f"a record of {len(value)} bytes is not a record of files")
-        found.append(sizes)
-    return found
+        result.append(sizes)
+    return result
 
 
 def decode_locations(values: Any, schema: str) -> pa.Table:
     """partition_path, file_id and written (when the row was first written) of each record; raises as `decode_files`."""
-    found = _decode(values, schema, RECORD_INDEX)
-    uuids = _uuid_texts(found["fileIdHighBits"], found["fileIdLowBits"])
-    index = found["fileIndex"]
+    fields = _decode(values, schema, RECORD_INDEX)
+    uuids = _uuid_texts(fields["fileIdHighBits"], fields["fileIdLowBits"])
+    index = fields["fileIndex"]
     numbered = pc.binary_join_element_wise(uuids, index.cast(pa.string()), "-")
     from_uuid = pc.if_else(pc.equal(index, _NO_INDEX), uuids, numbered)
-    encoding = found["fileIdEncoding"]
+    encoding = fields["fileIdEncoding"]
     if not pc.all(pc.is_in(encoding, value_set=pa.array([0, 1], pa.int32())), min_count=0).as_py():
         raise UnsupportedTableError("a record spells a file id in a way that is not known")
     return pa.table(
         {
-            "partition_path": found["partitionName"],
-            "file_id": pc.if_else(pc.equal(encoding, 0), from_uuid, found["fileId"]),
-            "written": found["instantTime"].cast(pa.timestamp("ms", "UTC")),
+            "partition_path": fields["partitionName"],
+            "file_id": pc.if_else(pc.equal(encoding, 0), from_uuid, fields["fileId"]),
+            "written": fields["instantTime"].cast(pa.timestamp("ms", "UTC")),
         }
     )
 
 
 def decode_blooms(values: Any, schema: str) -> pa.Table:
     """type, bloom (as base64 text) and deleted of each record; raises as `decode_files`."""
-    found = _decode(values, schema, BLOOM_FILTERS)
-    return pa.table({"type": found["type"], "bloom": found["bloomFilter"], "deleted": found["isDeleted"]})
+    fields = _decode(values, schema, BLOOM_FILTERS)
+    return pa.table({"type": fields["type"], "bloom": fields["bloomFilter"], "deleted": fields["isDeleted"]})
 
 
 def decode_secondary(values: Any, schema: str) -> Any:
     """Of each record of a secondary index whether it says that its key is gone; raises as `decode_files`."""
-    found = _decode(values, schema, SECONDARY_INDEX)
-    if list(found) != ["isDeleted"]:
-        raise UnsupportedTableError(f"a secondary index has records of {', '.join(found)}")
-    return found["isDeleted"]
+    fields = _decode(values, schema, SECONDARY_INDEX)
+    if list(fields) != ["isDeleted"]:
+        raise UnsupportedTableError(f"a secondary index has records of {', '.join(fields)}")
+    return fields["isDeleted"]
 
 
 def decode_stats(values: Any, schema: str) -> Iterator[Stats]:
@@ -122,11 +122,11 @@ def decode_stats(values: Any, schema: str) -> Iterator[Stats]:
     branches = read_varints(padded(content), behind)[0]
     for branch in np.unique(branches).tolist():
         rows = np.flatnonzero(branches == branch)
-        kept = values.take(pa.array(rows))
-        found = _checked(_decoded(kept, record.of_branch(branch)), COLUMN_STATS)
-        if not (_all_equal(found["has"], 1) and _all_equal(found["high_branch"], branch)):
+        of_type = values.take(pa.array(rows))
+        records = _checked(_decoded(of_type, record.of_branch(branch)), COLUMN_STATS)
+        if not (_all_equal(records["has"], 1) and _all_equal(records["high_branch"], branch)):
             raise CorruptFileError("a record has no bounds of a column, or bounds of two types")
-        yield Stats(rows, _stats_table(found))
+        yield Stats(rows, _stats_table(records))
 
 
 class _StatsRecord(NamedTuple):
@@ -165,19 +165,19 @@ def _narrow_stats(schema: str) -> _StatsRecord:
     return _StatsRecord(resolve_record(_record(head)), head, tail, branches)
 
 
-def _stats_table(found: pa.Table) -> pa.Table:
-    has_bounds, says_tight = "low" in found.column_names, "own_isTightBound" in found.column_names
-    more = pa.nulls(found.num_rows, pa.string())
-    if "own_valueType" in found.column_names:
-        more = pc.struct_field(found["own_valueType"], "additionalInfo")
+def _stats_table(records: pa.Table) -> pa.Table:
+    has_bounds, says_tight = "low" in records.column_names, "own_isTightBound" in records.column_names
+    more = pa.nulls(records.num_rows, pa.string())
+    if "own_valueType" in records.column_names:
+        more = pc.struct_field(records["own_valueType"], "additionalInfo")
     return pa.table(
         {
-            "low": found["low"] if has_bounds else pa.nulls(found.num_rows),
-            "high": found["high"] if has_bounds else pa.nulls(found.num_rows),
-            "nulls": found["own_nullCount"],
-            "values": found["own_valueCount"],
-            "deleted": found["own_isDeleted"],
-            "tight": found["own_isTightBound"] if says_tight else pa.array([False] * found.num_rows),
+            "low": records["low"] if has_bounds else pa.nulls(records.num_rows),
+            "high": records["high"] if has_bounds else pa.nulls(records.num_rows),
+            "nulls": records["own_nullCount"],
+            "values": records["own_valueCount"],
+            "deleted": records["own_isDeleted"],
+            "tight": records["own_isTightBound"] if says_tight else pa.array([False] * records.num_rows),
             "decimal": more,
         }
     )
@@ -191,18 +191,18 @@ def _prefixed(fields: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _decode(values: Any, schema: str, partition: str) -> Mapping[str, Any]:
     """The fields of the records of a partition, by name."""
     record = resolve_record(_narrow(schema, partition))
-    found: Any = _checked(_decoded(values, record), partition)[_FIELDS[partition]].combine_chunks()
-    if found.null_count:
+    records: Any = _checked(_decoded(values, record), partition)[_FIELDS[partition]].combine_chunks()
+    if records.null_count:
         raise CorruptFileError(f"a record of {partition} is empty")
-    return {field.name: found.field(number) for number, field in enumerate(found.type)}
+    return {field.name: records.field(number) for number, field in enumerate(records.type)}
 
 
-def _checked(found: pa.Table, partition: str) -> pa.Table:
-    is_kind = pc.is_in(found["type"], value_set=pa.array(_KINDS[partition], pa.int32()))
-    others = [name for name in found.column_names if name.startswith(_OTHER)]
-    if not (pc.all(is_kind, min_count=0).as_py() and all(_all_equal(found[name], 0) for name in others)):
+def _checked(records: pa.Table, partition: str) -> pa.Table:
+    is_kind = pc.is_in(records["type"], value_set=pa.array(_KINDS[partition], pa.int32()))
+    others = [name for name in records.column_names if name.startswith(_OTHER)]
+    if not (pc.all(is_kind, min_count=0).as_py() and all(_all_equal(records[name], 0) for name in others)):
         raise CorruptFileError(f"a record is not one of {partition}")
-    return found
+    return records
 
 
 def _all_equal(column: Any, value: int) -> bool:

@@ -79,8 +79,8 @@ def key_shards(changes: KeyChanges, groups: int, schema: str, zone: tzinfo | Non
         mine = keys.take(pa.array(rows))
         order = _last_of_each(mine)
         chosen = source[rows[order]]
-        gone = removed.take(pa.array(gone_by_number.get(number, np.empty(0, np.int64))))
-        yield Shard(number, mine.take(pa.array(order)), constants.take(pa.array(chosen)), _sorted(gone))
+        removed_keys = removed.take(pa.array(gone_by_number.get(number, np.empty(0, np.int64))))
+        yield Shard(number, mine.take(pa.array(order)), constants.take(pa.array(chosen)), _sorted(removed_keys))
 
 
 def shards_by_partition(changes: KeyChanges, shares: Shares, schema: str, zone: tzinfo | None) -> Iterator[Shard]:
@@ -88,12 +88,12 @@ def shards_by_partition(changes: KeyChanges, shares: Shares, schema: str, zone: 
     of_path: dict[str, tuple[list[Placed], list[Gone]]] = {}
     for placed in changes.placed:
         of_path.setdefault(placed.partition_path, ([], []))[0].append(placed)
-    for gone in changes.removed:
-        of_path.setdefault(gone.partition_path, ([], []))[1].append(gone)
-    for path, (come, left) in sorted(of_path.items()):
+    for removal in changes.removed:
+        of_path.setdefault(removal.partition_path, ([], []))[1].append(removal)
+    for path, (come, go) in sorted(of_path.items()):
         share = shares.get(path)
         if share is not None:
-            for shard in key_shards(KeyChanges(come, left), share.groups, schema, zone):
+            for shard in key_shards(KeyChanges(come, go), share.groups, schema, zone):
                 yield shard._replace(number=share.first + shard.number)
 
 
@@ -144,20 +144,20 @@ def _sorted(keys: Any) -> Any:
 
 def _encoded(placed: Placed, schema: str, zone: tzinfo | None) -> bytes:
     moment = parse_instant(placed.since).replace(tzinfo=zone)
-    found = _UUID.fullmatch(placed.file_id)
+    match = _UUID.fullmatch(placed.file_id)
     high, low, index = -1, -1, _NO_INDEX
-    if found is not None:
-        bits = int(found[1].replace("-", ""), 16).to_bytes(16, "big")
+    if match is not None:
+        bits = int(match[1].replace("-", ""), 16).to_bytes(16, "big")
         high, low = (int.from_bytes(half, "big", signed=True) for half in (bits[:8], bits[8:]))
-        index = int(found[2]) if found[2] else _NO_INDEX
+        index = int(match[2]) if match[2] else _NO_INDEX
     where = {
         "partitionName": placed.partition_path,
         "fileIdHighBits": high,
         "fileIdLowBits": low,
         "fileIndex": index,
-        "fileId": "" if found is not None else placed.file_id,
+        "fileId": "" if match is not None else placed.file_id,
         "instantTime": round(moment.timestamp() * 1000),
-        "fileIdEncoding": _AS_TEXT if found is None else _OF_UUID,
+        "fileIdEncoding": _AS_TEXT if match is None else _OF_UUID,
     }
     return encode_record({"type": _TYPE, "recordIndexMetadata": where}, schema)
 
@@ -172,11 +172,11 @@ def merged_records(layers: Sequence[Layer], schema: str) -> tuple[Any, Any]:
             continue
         newer = pa.concat_arrays([pa.array([], BINARY), *later])
         for batch in layer.reader.scan():
-            found, records = batch.column("key"), batch.column("value")
+            keys_of_batch, records = batch.column("key"), batch.column("value")
             if len(newer):
-                lives = pc.invert(pc.is_in(found, value_set=newer))
-                found, records = found.filter(lives), records.filter(lives)
-            keys.append(found)
+                lives = pc.invert(pc.is_in(keys_of_batch, value_set=newer))
+                keys_of_batch, records = keys_of_batch.filter(lives), records.filter(lives)
+            keys.append(keys_of_batch)
             values.append(records if layer.schema == schema else _converted(records, layer.schema, schema))
         later = [newer, *keys[1:]]
     all_keys, all_values = pa.concat_arrays(keys), pa.concat_arrays(values)

@@ -66,17 +66,17 @@ def value_index(storage: Storage, properties: Mapping[str, str], name: str) -> V
     Raises:
         CorruptFileError, UnsupportedTableError: it has none, or one that is not known.
     """
-    found = read_definition(storage, properties, name)
-    if found is None or found.kind != KIND or not found.columns:
+    definition = read_definition(storage, properties, name)
+    if definition is None or definition.kind != KIND or not definition.columns:
         raise UnsupportedTableError(f"there is no definition of index {name!r}")
-    return ValueIndex(".".join(found.columns), found.version == _BY_VALUE)
+    return ValueIndex(".".join(definition.columns), definition.version == _BY_VALUE)
 
 
 def index_of(storage: Storage, properties: Mapping[str, str], column: str) -> tuple[str, ValueIndex] | None:
     """The partition with an index of this column that readers may use; None where there is none."""
     names = sorted(each for each in finished_partitions(properties) if each.startswith(SECONDARY_INDEX))
-    found = ((name, value_index(storage, properties, name)) for name in names)
-    return next((each for each in found if each[1].column == column), None)
+    indexes = ((name, value_index(storage, properties, name)) for name in names)
+    return next((each for each in indexes if each[1].column == column), None)
 
 
 def keys_with(metadata: MetadataTable, name: str, index: ValueIndex, texts: Any, most: int) -> Any:
@@ -87,14 +87,14 @@ def keys_with(metadata: MetadataTable, name: str, index: ValueIndex, texts: Any,
     def ask() -> Any:
         groups = len(metadata.slices_of(name))
         heads = prefixes(texts)
-        found, count = [pa.array([], pa.string())], 0
+        arrays, count = [pa.array([], pa.string())], 0
         for head, number in zip(heads.to_pylist(), group_numbers(heads, groups).tolist(), strict=True):
             for each in [number] if index.by_value else range(groups):
-                found.append(keys_beginning(metadata.layers_of(name, each), head))
-                count += len(found[-1])
+                arrays.append(keys_beginning(metadata.layers_of(name, each), head))
+                count += len(arrays[-1])
                 if count > most:
                     return None
-        return record_keys(pa.concat_arrays(found))
+        return record_keys(pa.concat_arrays(arrays))
 
     return metadata.answer(name, ask)
 
@@ -136,7 +136,7 @@ class SecondaryPartition:
             )
         definition = self._definition(scope)
         (column,) = definition.columns
-        stored = _stored(context, context.on_storage().snapshot(), column, scope.known)
+        stored = _stored(context, context.on_storage().snapshot(), column, scope.cache)
         groups = groups_for(context.view_options.record_index, sum(map(len, stored)))
         return file_ids(self.name, groups), _first(scope, definition, groups, stored)
 
@@ -166,17 +166,17 @@ def _first(scope: Scope, definition: IndexDefinition, groups: int, stored: Seque
 def _shards(
     scope: Scope, index: ValueIndex, groups: int, placed: Sequence[Any], removed: Sequence[Any]
 ) -> Iterator[Shard]:
-    """A row that moves is both placed and removed, and stays."""
-    come, gone = (pc.unique(pa.concat_arrays([pa.array([], pa.string()), *each])) for each in (placed, removed))
-    gone = gone.filter(pc.invert(pc.is_in(gone, value_set=come)))
-    if not len(come) and not len(gone):
+    """The records by file group. A row that moves is both placed and removed, and counts as placed."""
+    come, go = (pc.unique(pa.concat_arrays([pa.array([], pa.string()), *each])) for each in (placed, removed))
+    go = go.filter(pc.invert(pc.is_in(go, value_set=come)))
+    if not len(come) and not len(go):
         return
     record = encode_record({"type": _TYPE, "SecondaryIndexMetadata": {"isDeleted": False}}, scope.schema)
     decode_secondary(pa.array([record], BINARY), scope.schema)  # an older release of Apache Hudi has others
-    numbers, gone_numbers = (group_numbers_of(each, groups, by_value=index.by_value) for each in (come, gone))
+    numbers, gone_numbers = (group_numbers_of(each, groups, by_value=index.by_value) for each in (come, go))
     for number in sorted({*np.unique(numbers).tolist(), *np.unique(gone_numbers).tolist()}):
         mine = come.filter(pa.array(numbers == number)).cast(pa.binary()).cast(BINARY)
-        theirs = gone.filter(pa.array(gone_numbers == number)).cast(pa.binary()).cast(BINARY)
+        theirs = go.filter(pa.array(gone_numbers == number)).cast(pa.binary()).cast(BINARY)
         shard = in_order(number, mine, pa.repeat(pa.scalar(record, BINARY), len(mine)))
         yield shard._replace(removed=theirs.take(pc.sort_indices(theirs)))
 
@@ -192,14 +192,14 @@ def stored_values(context: TableContext, snapshot: Snapshot, column: str, slices
 
 
 def _stored(
-    context: TableContext, snapshot: Snapshot, column: str, known: MutableMapping[Hashable, Any]
+    context: TableContext, snapshot: Snapshot, column: str, cache: MutableMapping[Hashable, Any]
 ) -> Sequence[Any]:
     if snapshot.schema is None:
         return ()
     slices = snapshot.view.latest_slices()
-    fresh = [each for each in slices if each not in known]
-    known.update(zip(fresh, stored_values(context, snapshot, column, fresh), strict=True))
-    return [known[each] for each in slices]
+    fresh = [each for each in slices if each not in cache]
+    cache.update(zip(fresh, stored_values(context, snapshot, column, fresh), strict=True))
+    return [cache[each] for each in slices]
 
 
 def _changes(context: TableContext, change: Change, column: str) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -207,12 +207,12 @@ def _changes(context: TableContext, change: Change, column: str) -> tuple[Sequen
     commit = change.commit
     if commit is None:
         return (), ()
-    snapshot, stated = context.on_storage().snapshot(), stated_schema(change.instant, commit)
-    schema = snapshot.schema if stated is None else stated
+    snapshot, own_schema = context.on_storage().snapshot(), stated_schema(change.instant, commit)
+    schema = snapshot.schema if own_schema is None else own_schema
     if schema is None:
         return (), ()
-    if stated is not None and snapshot.schema is not None:
-        _require_same_texts(_type_of(snapshot.schema, column), _type_of(stated, column), column)
+    if own_schema is not None and snapshot.schema is not None:
+        _require_same_texts(_type_of(snapshot.schema, column), _type_of(own_schema, column), column)
     is_clustering = commit.operation is WriteOperation.CLUSTER
     if changes_no_keys(commit) or is_clustering:
         return (), ()
@@ -229,14 +229,17 @@ def _changes(context: TableContext, change: Change, column: str) -> tuple[Sequen
         return _without(has, had), _without(had, has)
 
     stats_of = groups_of(commit)
-    found = context.storage.each(of_group, list(stats_of))
+    pairs = context.storage.each(of_group, list(stats_of))
     replaced = [FileGroupId(path, each) for path, ids in change.replaced.items() for each in ids]
-    gone = [each for group in replaced if (each := snapshot.view.slice_of(group)) is not None]
-    return [each for each, _ in found], [*(each for _, each in found), *context.storage.each(before.keys_of, gone)]
+    old_slices = [each for group in replaced if (each := snapshot.view.slice_of(group)) is not None]
+    return [each for each, _ in pairs], [
+        *(each for _, each in pairs),
+        *context.storage.each(before.keys_of, old_slices),
+    ]
 
 
 def _differing(rows: Entries, others: Entries) -> tuple[Entries, Entries]:
-    """Both without what is equal at the same place, as most rows are where a file is written anew."""
+    """Both without the entries that are equal at the same place: in a rewritten file most are."""
     count = min(len(rows.keys), len(others.keys))
     mine, theirs = (Entries(each.texts.slice(0, count), each.keys.slice(0, count)) for each in (rows, others))
     same_text = pc.or_(
@@ -245,12 +248,12 @@ def _differing(rows: Entries, others: Entries) -> tuple[Entries, Entries]:
     )
     is_other = pc.invert(pc.and_(same_text, pc.equal(mine.keys, theirs.keys)))
 
-    def left(entries: Entries) -> Entries:
+    def without_equal(entries: Entries) -> Entries:
         rest = len(entries.keys) - count
-        kept = pa.concat_arrays([is_other, pa.repeat(True, rest)])
-        return Entries(entries.texts.filter(kept), entries.keys.filter(kept))
+        differs = pa.concat_arrays([is_other, pa.repeat(True, rest)])
+        return Entries(entries.texts.filter(differs), entries.keys.filter(differs))
 
-    return left(rows), left(others)
+    return without_equal(rows), without_equal(others)
 
 
 def _without(keys: Any, others: Any) -> Any:

@@ -67,10 +67,10 @@ def record_keys(composites: Any) -> Any:
     Raises:
         UnsupportedTableError: some are no such keys.
     """
-    found = pc.extract_regex(composites, pattern=r"(?s)\A(?:[^\\$]|\\.)*\$(?P<key>.*)\z")
-    if found.null_count:
+    groups = pc.extract_regex(composites, pattern=r"(?s)\A(?:[^\\$]|\\.)*\$(?P<key>.*)\z")
+    if groups.null_count:
         raise UnsupportedTableError("a key of a secondary index has no record key in it")
-    return pc.replace_substring_regex(pc.struct_field(found, "key"), pattern=r"(?s)\\(.)", replacement=r"\1")
+    return pc.replace_substring_regex(pc.struct_field(groups, "key"), pattern=r"(?s)\\(.)", replacement=r"\1")
 
 
 def group_numbers_of(composites: Any, groups: int, *, by_value: bool) -> npt.NDArray[np.int64]:
@@ -82,19 +82,19 @@ def group_numbers_of(composites: Any, groups: int, *, by_value: bool) -> npt.NDA
 
 
 def keys_beginning(layers: Sequence[Layer], prefix: str) -> Any:
-    """Of a file group the keys of the index that begin so and live, texts.
+    """The live keys of a file group of the index that begin with the prefix, as texts.
 
     Raises:
         CorruptFileError, UnsupportedTableError: a file is damaged or holds something else.
     """
     start = prefix.encode()
-    known, found = pa.array([], BINARY), []
+    newer_keys, arrays = pa.array([], BINARY), []
     for layer in reversed(layers):
-        for keys, gone in _pairs(layer, start):
-            fresh = pc.invert(pc.is_in(keys, value_set=known)) if len(known) else pa.repeat(True, len(keys))
-            found.append(keys.filter(pc.and_not(fresh, gone)))
-            known = pa.concat_arrays([known, keys.filter(fresh)])
-    return pa.concat_arrays([pa.array([], BINARY), *found]).cast(pa.binary()).cast(pa.string())
+        for keys, is_deleted in _pairs(layer, start):
+            fresh = pc.invert(pc.is_in(keys, value_set=newer_keys)) if len(newer_keys) else pa.repeat(True, len(keys))
+            arrays.append(keys.filter(pc.and_not(fresh, is_deleted)))
+            newer_keys = pa.concat_arrays([newer_keys, keys.filter(fresh)])
+    return pa.concat_arrays([pa.array([], BINARY), *arrays]).cast(pa.binary()).cast(pa.string())
 
 
 def _pairs(layer: Layer, start: bytes) -> Iterator[tuple[Any, Any]]:

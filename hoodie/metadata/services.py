@@ -47,45 +47,45 @@ Names = Mapping[str, Sequence[str]]
 """Partition of the metadata table -> names of all files in it."""
 
 
-def end_compactions(opened: OpenedMetadata, names: Names) -> bool:
+def end_compactions(metadata: OpenedMetadata, names: Names) -> bool:
     """Take pending compactions back: who holds the lock knows that nobody is at work. Gives whether there were any.
 
     Raises:
         UnsupportedTableError: logs were written after one was planned, which count on its base file.
     """
-    pending = opened.own.pending(Action.COMPACTION)
+    pending = metadata.own.pending(Action.COMPACTION)
     for instant in pending:
-        everywhere = [(partition, name) for partition, found in names.items() for name in found]
+        everywhere = [(partition, name) for partition, file_names in names.items() for name in file_names]
         logs = [name for _, name in everywhere if (log := parse_log_file(name)) and log.base_instant == instant.time]
         if logs:
             raise UnsupportedTableError(f"its compaction {instant.time} is pending, and {logs[0]} was written since")
         for partition, name in everywhere:
             base = parse_base_file(name)
             if base is not None and base.instant == instant.time:
-                opened.storage.delete(join(partition, name))
+                metadata.storage.delete(join(partition, name))
         for state in (State.INFLIGHT, State.REQUESTED):
-            opened.active.remove(Instant(instant.time, Action.COMPACTION, state))
+            metadata.active.remove(Instant(instant.time, Action.COMPACTION, state))
     return bool(pending)
 
 
 def clean(
-    opened: OpenedMetadata, groups: Mapping[str, Sequence[FileGroup]], instants: OwnInstants, latest: InstantTime
+    metadata: OpenedMetadata, groups: Mapping[str, Sequence[FileGroup]], instants: OwnInstants, latest: InstantTime
 ) -> None:
     """Delete what lies before the last file slice but one of a file group, after delta commit `latest`.
 
     Who reads by older slices has come before the last compaction but one. A clean of a process that died is carried on.
     """
-    for pending in opened.own.pending(Action.CLEAN):
+    for pending in metadata.own.pending(Action.CLEAN):
         with suppress(CorruptFileError, FileNotFoundError):  # only being planned: its own writer begins anew
-            _run_clean(opened, instants, pending.time, opened.active.read_clean_plan(pending.time))
-    doomed = {partition: tuple(sorted(_outdated(found))) for partition, found in groups.items()}
-    doomed = {partition: found for partition, found in doomed.items() if found}
+            _run_clean(metadata, instants, pending.time, metadata.active.read_clean_plan(pending.time))
+    doomed = {partition: tuple(sorted(_outdated(of_partition))) for partition, of_partition in groups.items()}
+    doomed = {partition: of_partition for partition, of_partition in doomed.items() if of_partition}
     instant = Instant(instants.after(latest, CLEAN), Action.CLEAN, State.REQUESTED)
-    if not doomed or any(each.time == instant.time for each in opened.own):
+    if not doomed or any(each.time == instant.time for each in metadata.own):
         return
     plan = CleanPlan(CleanPolicy.KEEP_LATEST_FILE_VERSIONS, doomed, None, latest)
-    opened.active.create(instant, encode_clean_plan(plan, uri=opened.storage.uri))
-    _run_clean(opened, instants, instant.time, plan)
+    metadata.active.create(instant, encode_clean_plan(plan, uri=metadata.storage.uri))
+    _run_clean(metadata, instants, instant.time, plan)
 
 
 def _outdated(groups: Iterable[FileGroup]) -> Iterator[str]:
@@ -97,34 +97,34 @@ def _outdated(groups: Iterable[FileGroup]) -> Iterator[str]:
                 yield each.base.name
 
 
-def _run_clean(opened: OpenedMetadata, instants: OwnInstants, instant_time: InstantTime, plan: CleanPlan) -> None:
-    active, storage, started = opened.active, opened.storage, time.monotonic()
+def _run_clean(metadata: OpenedMetadata, instants: OwnInstants, instant_time: InstantTime, plan: CleanPlan) -> None:
+    active, storage, started = metadata.active, metadata.storage, time.monotonic()
     with suppress(CommitConflictError):
         active.create(Instant(instant_time, Action.CLEAN, State.INFLIGHT))
     storage.each(storage.delete, [join(folder, name) for folder, names in plan.files.items() for name in names])
     took_ms = round(1000 * (time.monotonic() - started))
     with suppress(CommitConflictError):
-        done = encode_clean_metadata(plan, instant=instant_time, took_ms=took_ms)
-        active.create(instants.completing(Instant(instant_time, Action.CLEAN, State.COMPLETED)), done)
+        data = encode_clean_metadata(plan, instant=instant_time, took_ms=took_ms)
+        active.create(instants.completing(Instant(instant_time, Action.CLEAN, State.COMPLETED)), data)
 
 
-def archive(opened: OpenedMetadata, table: Timeline, clock: Clock) -> None:
+def archive(metadata: OpenedMetadata, table: Timeline, clock: Clock) -> None:
     """Move old instants to the metadata table's archive, of those that lie before all that the timeline of its table has."""
-    leaving = _leaving(opened.own, table)
+    leaving = _leaving(metadata.own, table)
     if not leaving:
         return
-    storage = opened.storage
+    storage = metadata.storage
     keys = frozenset((each.time, COMPLETES_AS.get(each.action, each.action)) for each in leaving)
-    found = opened.active.state_files(keys)
-    contents = storage.each(storage.read, [info.path for _, info in found])
+    state_files = metadata.active.state_files(keys)
+    contents = storage.each(storage.read, [info.path for _, info in state_files])
     files = [
         StateFile(instant, content, format_instant(clock.wall(info.mtime_s)))
-        for (instant, info), content in zip(found, contents, strict=True)
+        for (instant, info), content in zip(state_files, contents, strict=True)
     ]
-    writer = archive_writer_of(storage, opened.history, opened.own.layout, held=nullcontext)
-    writer.add(files, timeline=f"{storage.uri}/{opened.folder}")
-    storage.each(storage.delete, [info.path for instant, info in found if not instant.is_completed])
-    for instant, info in found:  # oldest first: who lists meanwhile sees no hole
+    writer = archive_writer_of(storage, metadata.history, metadata.own.layout, lock=nullcontext)
+    writer.add(files, timeline=f"{storage.uri}/{metadata.folder}")
+    storage.each(storage.delete, [info.path for instant, info in state_files if not instant.is_completed])
+    for instant, info in state_files:  # oldest first: who lists meanwhile sees no hole
         if instant.is_completed:
             storage.delete(info.path)
     writer.merge()
@@ -140,7 +140,7 @@ def _leaving(own: Timeline, table: Timeline) -> Sequence[Instant]:
     least, most = _LEAST_COMMITS, _MOST_COMMITS
     there = [hold for hold in holds if hold is not None]
     commits, _ = leaving_commits(own, least=least, most=most, holds=there)
-    gone = frozenset(commits)
-    start = next((each.time for each in own.commits if each not in gone), None)
+    archivable = frozenset(commits)
+    start = next((each.time for each in own.commits if each not in archivable), None)
     others = [each for each in leaving_others(own, least=least, most=most, start=start) if each.time < min(bounds)]
     return sorted((*commits, *others), key=lambda each: (each.time, each.action))

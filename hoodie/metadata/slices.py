@@ -70,26 +70,27 @@ def layers_of(storage: Storage, piece: FileSlice, visible: VisibleInstants, cach
 
 def newest(layers: Sequence[Layer], keys: Any) -> Iterator[Found]:
     """The newest record of each key, where it was not deleted; keys are `large_binary`."""
-    left = np.arange(len(keys))
+    rows = np.arange(len(keys))
     for layer in reversed(layers):
-        if not len(left):
+        if not len(rows):
             return
-        found = _look_up(layer, keys.take(pa.array(left)))
-        if len(found.rows):
-            if found.values is not None:
-                yield found._replace(rows=left[found.rows])
-            left = np.delete(left, found.rows)
+        hits = _look_up(layer, keys.take(pa.array(rows)))
+        if len(hits.rows):
+            if hits.values is not None:
+                yield hits._replace(rows=rows[hits.rows])
+            rows = np.delete(rows, hits.rows)
 
 
 def by_group(
-    storage: Storage, numbers: Ints, opened: Callable[[int], Sequence[Layer]]
+    storage: Storage, numbers: Ints, layers_of_group: Callable[[int], Sequence[Layer]]
 ) -> Sequence[tuple[Ints, Sequence[Layer]]]:
-    """Numbers of keys with the file group that holds them. `numbers`: that of each key, negative where there is none; `opened` gives
-    what one of them consists of.
+    """Numbers of keys with the layers of the file group that holds them.
+
+    `numbers`: the file group of each key, negative where there is none; `layers_of_group` gives the layers of one.
     """
-    wanted = np.unique(numbers[numbers >= 0]).tolist()
-    layers = storage.each(opened, wanted)
-    return [(np.flatnonzero(numbers == number), found) for number, found in zip(wanted, layers, strict=True)]
+    groups = np.unique(numbers[numbers >= 0]).tolist()
+    layers = storage.each(layers_of_group, groups)
+    return [(np.flatnonzero(numbers == number), of_group) for number, of_group in zip(groups, layers, strict=True)]
 
 
 def newest_of(groups: Iterable[tuple[Ints, Sequence[Layer]]], keys: pa.Array[Any]) -> list[Found]:
@@ -105,9 +106,9 @@ def newest_of(groups: Iterable[tuple[Ints, Sequence[Layer]]], keys: pa.Array[Any
 def every(layers: Sequence[Layer], keys: Any) -> Iterator[Found]:
     """All records of each key, oldest first, and where they were deleted."""
     for layer in layers:
-        found = _look_up(layer, keys)
-        if len(found.rows):
-            yield found
+        hits = _look_up(layer, keys)
+        if len(hits.rows):
+            yield hits
 
 
 def joined(parts: Sequence[Found]) -> Sequence[Found]:

@@ -112,27 +112,27 @@ _TYPES: Any = (
 
 def ranges_of_footer(footer: pq.FileMetaData, columns: Iterable[str], *, typed: bool) -> dict[str, Range | None]:
     """Of each of these columns that the file has and whose type has bounds; None where the footer does not say them."""
-    wanted, found = frozenset(columns), {}
+    names, ranges = frozenset(columns), {}
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     for number in range(footer.num_columns):
         column = footer.schema.column(number)
-        if column.path not in wanted or column.max_repetition_level:
+        if column.path not in names or column.max_repetition_level:
             continue
         stored = stored_as(kind, typed=typed) if (kind := _kind_of(column)) is not None else None
         if stored is not None:
-            found[column.path] = _in_chunks([group.column(number) for group in groups], column, stored)
-    return found
+            ranges[column.path] = _in_chunks([group.column(number) for group in groups], column, stored)
+    return ranges
 
 
 def ranges_of_rows(rows: pa.Table, *, typed: bool) -> Ranges:
     """Of each column whose type has bounds. NaN is greater than all other numbers."""
-    found = {}
+    result = {}
     for name, column in zip(rows.column_names, rows.columns, strict=True):
         values: Any = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
         stored = stored_as(values.type, typed=typed)
         if stored is not None:
-            found[name] = Range(stored, *least_and_greatest(values), values.null_count, len(values))
-    return found
+            result[name] = Range(stored, *least_and_greatest(values), values.null_count, len(values))
+    return result
 
 
 def least_and_greatest(values: Any) -> tuple[Any, Any]:
@@ -166,8 +166,8 @@ def _kind_of(column: Any) -> pa.DataType | None:
     if logical == "DECIMAL":
         return pa.decimal128(column.precision, column.scale) if column.precision <= 38 else None
     if logical == "TIMESTAMP":
-        found: pa.DataType = _timestamp(_UNITS[more["timeUnit"]], "UTC" if more["isAdjustedToUTC"] else None)
-        return found
+        result: pa.DataType = _timestamp(_UNITS[more["timeUnit"]], "UTC" if more["isAdjustedToUTC"] else None)
+        return result
     if logical == "TIME":
         return {"milliseconds": pa.time32("ms"), "microseconds": pa.time64("us")}.get(more["timeUnit"])
     if logical == "INT":
@@ -217,16 +217,16 @@ def _unscaled_bytes(value: Decimal, scale: int) -> bytes:
     return unscaled.to_bytes(bits // 8 + 1, "big", signed=True)
 
 
-def record_of(name: str, column: str, found: Range, *, kind: int, tight: bool = False) -> dict[str, Any]:
+def record_of(name: str, column: str, bounds: Range, *, kind: int, tight: bool = False) -> dict[str, Any]:
     """The fields of the record of a file's column, or, by its path, of a partition's."""
-    low, high = (found.stored.wrapped(value) for value in (found.low, found.high))
-    return _record(name, column, kind, low, high, found[3:], found.stored.type_info, tight=tight)
+    low, high = (bounds.stored.wrapped(value) for value in (bounds.low, bounds.high))
+    return _record(name, column, kind, low, high, bounds[3:], bounds.stored.type_info, tight=tight)
 
 
 def removed_record(name: str, column: str, *, kind: int, typed: bool, tight: bool = False) -> dict[str, Any]:
     """The fields of one that says that the file, or the partition, is gone."""
     info = _NULL.type_info if typed else None
-    return _record(name, column, kind, None, None, (-1, -1, -1, -1), info, gone=True, tight=tight)
+    return _record(name, column, kind, None, None, (-1, -1, -1, -1), info, is_deleted=True, tight=tight)
 
 
 def _record(
@@ -238,7 +238,7 @@ def _record(
     counts: tuple[int, int, int, int],
     info: Any,
     *,
-    gone: bool = False,
+    is_deleted: bool = False,
     tight: bool,
 ) -> dict[str, Any]:
     nulls, values, size_bytes, raw_bytes = counts
@@ -251,7 +251,7 @@ def _record(
         "valueCount": values,
         "totalSize": size_bytes,
         "totalUncompressedSize": raw_bytes,
-        "isDeleted": gone,
+        "isDeleted": is_deleted,
         "isTightBound": tight,
         "valueType": info,
     }

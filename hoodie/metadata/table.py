@@ -79,7 +79,7 @@ class OpenedMetadata(NamedTuple):
     storage: Storage
     active: ActiveTimeline
     own: Timeline
-    seen: Timeline
+    timeline: Timeline
     """The same for a snapshot of the table: what that has not completed is pending."""
     past: ArchivedTimeline
     folder: str
@@ -134,14 +134,14 @@ class MetadataTable:
 
     def partitions(self) -> tuple[str, ...] | None:
         """Every partition path of the table, sorted."""
-        return self.answer(FILES, lambda: tuple(sorted(map(partition_of, self._listed([ALL_PARTITIONS])[0]))))
+        return self.answer(FILES, lambda: tuple(sorted(map(partition_of, self._files_of([ALL_PARTITIONS])[0]))))
 
     def files(self, partition_paths: Sequence[str]) -> Sequence[Sequence[FileInfo]] | None:
         """The files of each of these partitions, with sizes; none where it is not there."""
 
         def ask() -> Sequence[Sequence[FileInfo]]:
-            found = self._listed([identifier_of(path) for path in partition_paths])
-            return [_infos(path, sizes) for path, sizes in zip(partition_paths, found, strict=True)]
+            sizes_of = self._files_of([identifier_of(path) for path in partition_paths])
+            return [_infos(path, sizes) for path, sizes in zip(partition_paths, sizes_of, strict=True)]
 
         return self.answer(FILES, ask)
 
@@ -167,13 +167,13 @@ class MetadataTable:
         """Base file -> its bloom filter, of those that have one. `partition`: or an expression index."""
 
         def ask() -> Mapping[str, BloomFilter]:
-            found = {}
+            result = {}
             for part in self._newest(partition, bloom_keys(paths)):
                 blooms = decode_blooms(part.values, part.schema).to_pylist()
                 for row, bloom in zip(part.rows.tolist(), blooms, strict=True):
                     if not bloom["deleted"] and bloom["bloom"]:
-                        found[paths[row]] = _bloom(bloom["type"], bloom["bloom"])
-            return found
+                        result[paths[row]] = _bloom(bloom["type"], bloom["bloom"])
+            return result
 
         return self.answer(partition, ask)
 
@@ -248,14 +248,14 @@ class MetadataTable:
 
     def sizes(self) -> Mapping[str, Mapping[str, int]]:
         """Partition path -> its files; raises where `all_files` gives None."""
-        found = dict(self.all_entries())
-        there = found.pop(ALL_PARTITIONS, {})
-        return {partition_of(key): found.get(key, {}) for key in sorted(there)}
+        entries = dict(self.all_entries())
+        there = entries.pop(ALL_PARTITIONS, {})
+        return {partition_of(key): entries.get(key, {}) for key in sorted(there)}
 
     def all_entries(self) -> Mapping[str, Mapping[str, int]]:
         """Key of a record -> what is in it, of the whole partition of files; raises where `all_files` gives None."""
         keys = all_keys(self._group(FILES, 0)).cast(pa.binary()).cast(pa.string()).to_pylist()
-        return dict(zip(keys, self._listed(keys), strict=True))
+        return dict(zip(keys, self._files_of(keys), strict=True))
 
     def _open(self, timeline: Timeline, config: TableConfig, undone: Collection[InstantTime]) -> None:
         path = f"{self._storage.uri}/{PROPERTIES}"
@@ -278,9 +278,9 @@ class MetadataTable:
         if reason is not None:
             raise CorruptFileError(reason)
         own_past = ArchivedTimeline(self._storage, history, layout=layout, cache=self._cache)
-        seen = as_seen(timeline, own, archived)
-        self._view = FileSystemView(self._listing, active, seen, own_past)
-        self._opened = OpenedMetadata(self._storage, active, own, seen, own_past, folder, history)
+        of_snapshot = as_seen(timeline, own, archived)
+        self._view = FileSystemView(self._listing, active, of_snapshot, own_past)
+        self._opened = OpenedMetadata(self._storage, active, own, of_snapshot, own_past, folder, history)
 
     def answer(self, partition: str, ask: Callable[[], T]) -> T | None:
         """What `ask` gives; None, with a reason, where the partition is not to be trusted with it."""
@@ -300,8 +300,8 @@ class MetadataTable:
     def _pieces(self, partition: str) -> Sequence[FileSlice]:
         """The file slices of a partition, each at the place of its number."""
         if partition not in self._slices:
-            found = [] if self._view is None else self._there(self._view, partition)
-            pieces = self._numbered(partition, found)
+            slices = [] if self._view is None else self._there(self._view, partition)
+            pieces = self._numbered(partition, slices)
             # Whoever drops a metadata table changes the properties first. So what was listed until now is whole.
             if not self._is_named(partition):
                 self.is_gone = True
@@ -323,9 +323,9 @@ class MetadataTable:
     def _numbered(self, partition: str, pieces: Sequence[FileSlice]) -> Sequence[FileSlice]:
         """File slices in the order of their numbers; raises CorruptFileError where one is missing."""
         if partition == RECORD_INDEX:
-            found = in_order(pieces)
-            if found is not None:
-                return found
+            result = in_order(pieces)
+            if result is not None:
+                return result
             if not pieces and is_by_partition(self._table, self._properties):
                 return pieces
         numbers = [group_number(piece.group.file_id, partition) for piece in pieces]
@@ -337,7 +337,7 @@ class MetadataTable:
     def _key_groups(self) -> RecordIndex:
         pieces = tuple(self._pieces(RECORD_INDEX))
         is_whole = bool(pieces) and group_number(pieces[0].group.file_id, RECORD_INDEX) is not None
-        return RecordIndex(pieces, self.opened.seen.visible(), None if is_whole else shares_of(pieces))
+        return RecordIndex(pieces, self.opened.timeline.visible(), None if is_whole else shares_of(pieces))
 
     def _is_named(self, partition: str) -> bool:
         """Whether the table has the partition now; False while its properties are changed."""
@@ -363,31 +363,31 @@ class MetadataTable:
         """The newest records of these keys; `rows` counts among all of them."""
         return newest_of(self._by_group(partition, keys), keys)
 
-    def _listed(self, identifiers: Sequence[str]) -> Sequence[Mapping[str, int]]:
+    def _files_of(self, identifiers: Sequence[str]) -> Sequence[Mapping[str, int]]:
         """For each record of the partition of files, its names that were not deleted, with their sizes."""
-        found: list[dict[str, tuple[int, bool]]] = [{} for _ in identifiers]
+        by_number: list[dict[str, tuple[int, bool]]] = [{} for _ in identifiers]
         keys = pa.array(identifiers, pa.string())
         for rows, layers in self._by_group(FILES, keys):
             for part in every(layers, as_binary(keys, "keys").take(pa.array(rows))):
                 numbers = rows[part.rows].tolist()
                 if part.values is None:
                     for number in numbers:
-                        found[number].clear()
+                        by_number[number].clear()
                     continue
                 for number, sizes in zip(numbers, decode_files(part.values, part.schema), strict=True):
-                    _add(found[number], sizes if identifiers[number] == ALL_PARTITIONS else _names_of_files(sizes))
-        return [{name: size for name, (size, is_deleted) in each.items() if not is_deleted} for each in found]
+                    _add(by_number[number], sizes if identifiers[number] == ALL_PARTITIONS else _names_of_files(sizes))
+        return [{name: size for name, (size, is_deleted) in each.items() if not is_deleted} for each in by_number]
 
     def _stats(self, paths: Sequence[str], columns: pa.Schema, partition: str) -> dict[str, pa.Table]:
         """All columns are looked up together, and their records are decoded together where no file has two of a column."""
         keys = pa.concat_arrays([pa.array([], pa.string()), *(stats_keys(paths, name) for name in columns.names)])
         texts, bounds = as_binary(keys, "keys"), ColumnBounds([field.type for field in columns], len(paths))
-        found = [
+        parts = [
             part._replace(rows=rows[part.rows])
             for rows, layers in self._by_group(partition, keys)
             for part in every(layers, texts.take(pa.array(rows)))
         ]
-        for part in joined(found):
+        for part in joined(parts):
             if part.values is None:
                 bounds.forget(part.rows)
                 continue
@@ -413,18 +413,18 @@ def finished_partitions(properties: Mapping[str, str]) -> frozenset[str]:
     layout = layout_named(properties.get(_VERSION))
     if layout is not None and not layout.is_written:
         return frozenset()
-    named, pending = (_names(properties.get(key, "")) for key in (METADATA, _INFLIGHT))
-    return named - pending
+    names, pending = (_names(properties.get(key, "")) for key in (METADATA, _INFLIGHT))
+    return names - pending
 
 
-def _add(found: dict[str, tuple[int, bool]], sizes: FileSizes) -> None:
-    """One more record of the same files. They only grow, so records may come in any order."""
+def _add(files: dict[str, tuple[int, bool]], sizes: FileSizes) -> None:
+    """Add a record of the same files. Files only grow, so records may come in any order."""
     for name, (size, is_deleted) in sizes.items():
-        before, was_deleted = found.get(name, (0, True))
-        if is_deleted and name in found and not was_deleted:
-            del found[name]
+        before, was_deleted = files.get(name, (0, True))
+        if is_deleted and name in files and not was_deleted:
+            del files[name]
         else:
-            found[name] = (size if is_deleted else max(size, before), is_deleted)
+            files[name] = (size if is_deleted else max(size, before), is_deleted)
 
 
 def _names_of_files(sizes: FileSizes) -> FileSizes:

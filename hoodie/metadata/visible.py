@@ -54,37 +54,37 @@ def unknown_times(table: Timeline, metadata: Timeline) -> list[InstantTime]:
     """Instants of the table that the metadata table has, and the table's timeline has not, from its first commit on. Cleans and
     rollbacks may be archived before older commits are, which a savepoint keeps.
     """
-    latest, known, synced = table.latest_time or InstantTime(""), _known(table), _synced(metadata)
+    latest, times, synced = table.latest_time or InstantTime(""), _times_of(table), _synced(metadata)
     return [
         each.time
         for each in metadata.commits
         if is_write(each)
         and each.time <= latest
         and each.time not in synced
-        and not (each.time in known or _is_before(each, table))
+        and not (each.time in times or _is_before(each, table))
     ]
 
 
 def as_seen(table: Timeline, metadata: Timeline, archived: Collection[InstantTime] = ()) -> Timeline:
     """The metadata table's timeline for a snapshot with this timeline of its table: other instants are pending."""
     counts = _counting(table, metadata, archived)
-    seen = tuple(
+    instants = tuple(
         each._replace(state=State.INFLIGHT, completion=None)
         if each.is_completed and each.action in WRITES and not counts(each)
         else each
         for each in metadata
     )
-    return metadata if seen == metadata.instants else replace(metadata, instants=seen)
+    return metadata if instants == metadata.instants else replace(metadata, instants=instants)
 
 
 def _counting(table: Timeline, metadata: Timeline, archived: Collection[InstantTime]) -> Callable[[Instant], bool]:
     """Whether a commit of the metadata table counts for the snapshot."""
-    latest, known, synced = table.latest_time or InstantTime(""), _known(table), _synced(metadata)
+    latest, times, synced = table.latest_time or InstantTime(""), _times_of(table), _synced(metadata)
 
     def counts(commit: Instant) -> bool:
         if not is_write(commit) or commit.time in synced:
             return metadata.by_completion or _table_time(commit) <= latest
-        return known.get(commit.time, commit.time in archived or _is_before(commit, table))
+        return times.get(commit.time, commit.time in archived or _is_before(commit, table))
 
     return counts
 
@@ -100,12 +100,12 @@ def _compacted_later(table: Timeline, metadata: Timeline, archived: Collection[I
     return None if all(each.time in archived or counts(each) for each in merged) else last
 
 
-def _known(table: Timeline) -> dict[InstantTime, bool]:
+def _times_of(table: Timeline) -> dict[InstantTime, bool]:
     """The times of the table's instants, and whether all of a time are completed."""
-    found: dict[InstantTime, bool] = {}
+    result: dict[InstantTime, bool] = {}
     for instant in table:
-        found[instant.time] = found.get(instant.time, True) and instant.is_completed
-    return found
+        result[instant.time] = result.get(instant.time, True) and instant.is_completed
+    return result
 
 
 def _is_before(commit: Instant, table: Timeline) -> bool:
@@ -132,12 +132,12 @@ def _table_time(commit: Instant) -> InstantTime:
 
 def _synced(metadata: Timeline) -> frozenset[InstantTime]:
     """Delta commits that follow a restore of the metadata table itself, and bring it to what a listing found."""
-    found = set()
+    result = set()
     for restore in metadata:
         if restore.action is Action.RESTORE and restore.is_completed:
             later = (each for each in metadata.commits if each.action is Action.DELTACOMMIT)
-            found.update([min((each.time for each in later if each.time > restore.time), default=InstantTime(""))])
-    return frozenset(found)
+            result.update([min((each.time for each in later if each.time > restore.time), default=InstantTime(""))])
+    return frozenset(result)
 
 
 def _cover(metadata: Timeline) -> Callable[[Instant], bool]:

@@ -74,14 +74,14 @@ def keep_up(
         # Who carries one on does not know which files are gone already.
         raise ListingNeededError("a restore has taken instants back")
     undone = [time for time, _ in change.undone]
-    opened = partial(MetadataWriter.open, context, config, timeline, partitions, undone, is_new=is_new)
-    writer = opened()
+    open_writer = partial(MetadataWriter.open, context, config, timeline, partitions, undone, is_new=is_new)
+    writer = open_writer()
     if end_compactions(writer.opened, writer.names):
-        writer = opened()
+        writer = open_writer()
     if not undone and writer.is_due(timeline):
         clean(writer.opened, writer.groups, writer.instants, writer.latest_write())
         writer.compact()
-        writer = opened()
+        writer = open_writer()
         archive(writer.opened, timeline, context.clock)
     writer.apply(change)
 
@@ -281,7 +281,7 @@ class MetadataWriter:
         active.create(inflight, active.encode_commit(inflight, planned), durable=False)
         for each in new_groups:  # Apache Hudi finds a file group without records by this log
             empty = delete_block(each.partition, time, pa.array([], BINARY))
-            storage.create_new(join(each.partition, _named(each.piece, each.version - 1)), empty)
+            storage.create_new(join(each.partition, _log_name(each.piece, each.version - 1)), empty)
 
         def write(log: _Log) -> WriteStat:
             data = _blocks(log, time, schema)
@@ -305,20 +305,20 @@ class MetadataWriter:
                 if self._own_logs:
                     piece = FileSlice(piece.group, time, None, ())
                 version = self._next_version(each.name, piece) + bool(shard.begins)
-                yield _Log(each.name, piece, version, _named(piece, version), shard)
+                yield _Log(each.name, piece, version, _log_name(piece, version), shard)
 
     def _next_version(self, partition: str, piece: FileSlice) -> int:
         """Greater than that of any log of the slice: also of those that a dead writer left, which no view shows."""
-        found = (parse_log_file(name) for name in self.table.names_in(partition))
+        log_names = (parse_log_file(name) for name in self.table.names_in(partition))
         mine = (
             each.version
-            for each in found
+            for each in log_names
             if each is not None and (each.file_id, each.base_instant) == (piece.group.file_id, piece.base_instant)
         )
         return max(mine, default=0) + 1
 
 
-def _named(piece: FileSlice, version: int) -> str:
+def _log_name(piece: FileSlice, version: int) -> str:
     return format_log_file(LogFileName(piece.group.file_id, piece.base_instant, version, TOKEN))
 
 
@@ -381,7 +381,7 @@ def _stat(log: _Log, size_bytes: int) -> WriteStat:
 
 
 def _by_partition(stats: Iterable[WriteStat]) -> dict[str, tuple[WriteStat, ...]]:
-    found: dict[str, list[WriteStat]] = {}
+    stats_of: dict[str, list[WriteStat]] = {}
     for stat in stats:
-        found.setdefault(stat.partition_path, []).append(stat)
-    return {name: tuple(each) for name, each in found.items()}
+        stats_of.setdefault(stat.partition_path, []).append(stat)
+    return {name: tuple(each) for name, each in stats_of.items()}

@@ -123,11 +123,11 @@ def interface() -> Any:
         OptionError: thriftpy2 is not installed.
     """
     with _mutex:
-        return made()
+        return compiled_interface()
 
 
 @cache
-def made() -> Any:
+def compiled_interface() -> Any:
     try:
         import thriftpy2  # noqa: PLC0415 - an optional extra
     except ModuleNotFoundError as exc:

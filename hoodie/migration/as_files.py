@@ -41,10 +41,10 @@ def as_files(source: MigrationSource, *, partition_given: bool) -> ParquetSource
 def _of_delta(source: DeltaSource) -> ParquetSource:
     if source.is_mapped:
         raise _refused(source, "its columns have other names in the files (delta.columnMapping.mode)")
-    if source.kept:
+    if source.live_rows:
         raise _refused(
             source,
-            f"deletion vectors take rows of {len(source.kept)} files away, and in place all rows of a file count",
+            f"deletion vectors take rows of {len(source.live_rows)} files away, and in place all rows of a file count",
         )
     return ParquetSource(
         source.storage,

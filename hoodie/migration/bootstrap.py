@@ -50,7 +50,7 @@ def bootstrap(target: str, options: Mapping[str, str], reach: Reach, *, defaults
     """
     options = {name: text for name, text in options.items() if name.lower() != _OPERATION}
     request = parse_write_options(options, defaults=defaults)
-    asked, base = request.write.bootstrap, request.write.bootstrap.base_path
+    wishes, base = request.write.bootstrap, request.write.bootstrap.base_path
     table = request.table.over(request.table_defaults)
     if base is None:
         raise OptionError(
@@ -63,52 +63,57 @@ def bootstrap(target: str, options: Mapping[str, str], reach: Reach, *, defaults
             f"{base} is a table of {kind}, whose log says which of its files count, and operation bootstrap takes all files of a "
             "folder: make a table of it by hoodie.migrate(…, mode='in_place')"
         )
-    copied, kept = _by_mode(asked, base, reach)
-    keygen = _keygen(asked)
+    folders_to_copy, folders_to_keep = _by_mode(wishes, base, reach)
+    keygen = _keygen(wishes)
     dropped = {*_OURS, *(_KEYGENS if keygen else ())}
     others = {**{name: text for name, text in options.items() if name.lower() not in dropped}, **keygen}
     result = migrate(
         base,
         target,
         record_key=list(table.record_key_fields),
-        partition_by=[] if _is_flat(asked, table) else list(table.partition_columns) or None,
+        partition_by=[] if _is_flat(wishes, table) else list(table.partition_columns) or None,
         name=table.name,
         format="parquet",
-        mode="in_place" if kept else "copy",
+        mode="in_place" if folders_to_keep else "copy",
         check=False,
         options=others,
         storage_options=reach(target),
         source_options=reach(base),
     )
-    made = open_table(target, storage_options=reach(target))
-    went_on = _copy(made, {hadoop_uri(result.source, folder) for folder in copied}) if kept else False
+    new_table = open_table(target, storage_options=reach(target))
+    went_on = (
+        _copy(new_table, {hadoop_uri(result.source, folder) for folder in folders_to_copy})
+        if folders_to_keep
+        else False
+    )
     if result.done_before and not result.steps and not went_on:
         raise TableExistsError(
-            f"there is a table at {made.uri} already, and operation bootstrap makes one: choose another path, or delete its folder"
+            f"there is a table at {new_table.uri} already, and operation bootstrap makes one: choose another path, or "
+            "delete its folder"
         )
-    done = made.history()[-1]
-    if kept:
-        hoodie.services.inline.after_commit(made._context, request.write, done)
-    return done
+    commit = new_table.history()[-1]
+    if folders_to_keep:
+        hoodie.services.inline.after_commit(new_table._context, request.write, commit)
+    return commit
 
 
-def _by_mode(asked: BootstrapOptions, base: str, reach: Reach) -> tuple[set[str], set[str]]:
+def _by_mode(options: BootstrapOptions, base: str, reach: Reach) -> tuple[set[str], set[str]]:
     """The folders of the source whose files are copied, and those whose files stay."""
-    if asked.selector is not None:
-        return (set(), {""}) if asked.selector is BootstrapMode.METADATA_ONLY else ({""}, set())
+    if options.selector is not None:
+        return (set(), {""}) if options.selector is BootstrapMode.METADATA_ONLY else ({""}, set())
     files = open_storage(base, reach(base)).list("", recursive=True)
     folders = {info.folder for info in files if not info.is_folder and counts(info)}
-    copied = {folder for folder in folders if asked.mode_of(folder) is BootstrapMode.FULL_RECORD}
+    copied = {folder for folder in folders if options.mode_of(folder) is BootstrapMode.FULL_RECORD}
     return copied, folders - copied
 
 
-def _is_flat(asked: BootstrapOptions, table: TableOptions) -> bool:
-    return KeyGeneratorType.NON_PARTITION in (asked.keygen, table.keygen)
+def _is_flat(options: BootstrapOptions, table: TableOptions) -> bool:
+    return KeyGeneratorType.NON_PARTITION in (options.keygen, table.keygen)
 
 
-def _keygen(asked: BootstrapOptions) -> Mapping[str, str]:
+def _keygen(options: BootstrapOptions) -> Mapping[str, str]:
     """That of the bootstrap, as an option of the table."""
-    return {KEYGEN_TYPE.name: str(asked.keygen)} if asked.keygen else {}
+    return {KEYGEN_TYPE.name: str(options.keygen)} if options.keygen else {}
 
 
 def _copy(table: HoodieTable, folders: Collection[str]) -> bool:

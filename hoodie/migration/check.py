@@ -40,10 +40,10 @@ class Digest:
 
 def digest(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Digest:
     """Of rows in the types of the schema."""
-    found = Digest(schema)
+    result = Digest(schema)
     for batch in batches:
-        found.add(batch)
-    return found
+        result.add(batch)
+    return result
 
 
 def compared(source: Digest, target: Digest) -> tuple[ColumnCheck, ...]:

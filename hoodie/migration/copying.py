@@ -29,8 +29,8 @@ def where_it_is(
         OptionError: the table has rows that are not of this source, or the source has changed.
     """
     snapshot = table._context.snapshot()
-    found = newest(snapshot)
-    if found is None:
+    checkpoint = newest(snapshot)
+    if checkpoint is None:
         if snapshot.timeline.commits:
             raise OptionError(
                 f"table {table.uri} has rows, and no migration has written it: migrate into a folder that is not there yet, or add "
@@ -38,14 +38,14 @@ def where_it_is(
             )
         source = open_source(None)
         return source, start_of(source)
-    source = open_source(found.version)
+    source = open_source(checkpoint.version)
     first = start_of(source)
-    if (found.format, found.identity) != (first.format, first.identity):
+    if (checkpoint.format, checkpoint.identity) != (first.format, first.identity):
         raise OptionError(
-            f"table {table.uri} has {found.done} files of the {found.format} source {found.source}, and the {described(source)} "
-            "has other files than that had: migrate into another folder"
+            f"table {table.uri} has {checkpoint.done} files of the {checkpoint.format} source {checkpoint.source}, and the "
+            f"{described(source)} has other files than that had: migrate into another folder"
         )
-    return source, found
+    return source, checkpoint
 
 
 def copy_steps(table: HoodieTable, rows: Rows, step_bytes: int, options: Mapping[str, str]) -> Iterator[MigrationStep]:
@@ -54,19 +54,19 @@ def copy_steps(table: HoodieTable, rows: Rows, step_bytes: int, options: Mapping
     while True:
         started_s = time.monotonic()
         at = newest(table._context.snapshot()) or start_of(rows.source)
-        taken = next(steps(pieces[at.done :], step_bytes), None)
-        if taken is None:
+        step = next(steps(pieces[at.done :], step_bytes), None)
+        if step is None:
             return
-        after = replace(at, step=at.step + 1, done=at.done + len(taken))
+        after = replace(at, step=at.step + 1, done=at.done + len(step))
         write = table._request_for(WriteOperation.BULK_INSERT, {**options, **append_options()}).write
         entries = {**write.commit_entries, **after.entries}
         write = replace(write, commit_entries=entries, commits_empty=True, stream=after.batch)
-        counted = _Counted(rows.reader(taken))
-        done = table.writer.write(
+        counted = _Counted(rows.reader(step))
+        commit = table.writer.write(
             counted.reader, rows.schema, WriteOperation.BULK_INSERT, write, engine=table._context.engine
         )
         seconds = time.monotonic() - started_s
-        yield MigrationStep(after.step, len(taken), after.done, len(pieces), counted.rows, done.instant, seconds)
+        yield MigrationStep(after.step, len(step), after.done, len(pieces), counted.rows, commit.instant, seconds)
 
 
 class _Counted:

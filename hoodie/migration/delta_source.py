@@ -47,7 +47,7 @@ class DeltaSource:
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        notes = [] if not self.kept else [f"deletion vectors of {len(self.kept)} files take rows away"]
+        notes = [] if not self.live_rows else [f"deletion vectors of {len(self.live_rows)} files take rows away"]
         if self.is_mapped:
             notes.append("columns are mapped to other names in the files: the whole table is one step")
         return tuple(notes)
@@ -69,8 +69,8 @@ class DeltaSource:
                     "clone of it first"
                 )
             rows = counts[at] if counts and counts[at] is not None else footer(self.storage, path)[1]
-            if path in self.kept:
-                rows -= int(np.count_nonzero(~self.kept[path]))
+            if path in self.live_rows:
+                rows -= int(np.count_nonzero(~self.live_rows[path]))
             values = {} if partitions is None else {name: partitions[at][name] for name in names}
             values = {name: value.cast(self.schema.field(name).type) for name, value in values.items()}
             pieces.append(Piece(path, action["size_bytes"], rows, values))
@@ -79,7 +79,7 @@ class DeltaSource:
     def read(self, piece: Piece, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         if piece.path == _WHOLE:
             return iter(pa.RecordBatchReader.from_stream(self.table.scan(columns=list(columns))))
-        return rows_of_file(self.storage, piece, columns, keep=self.kept.get(piece.path))
+        return rows_of_file(self.storage, piece, columns, keep=self.live_rows.get(piece.path))
 
     @cached_property
     def is_mapped(self) -> bool:
@@ -87,17 +87,17 @@ class DeltaSource:
         return bool(self.table.metadata().configuration.get("delta.columnMapping.mode", "none") != "none")
 
     @cached_property
-    def kept(self) -> Mapping[str, np.ndarray]:
-        """By path: which of the first rows of a file are not deleted."""
+    def live_rows(self) -> Mapping[str, np.ndarray]:
+        """Path of a file -> for each of its first rows, whether it is not deleted."""
         if "deletionVectors" not in (self.table.protocol().reader_features or ()):
             return {}
-        found = pa.RecordBatchReader.from_stream(self.table.deletion_vectors()).read_all()
-        kept = {}
-        for row in range(found.num_rows):
-            uri = found.column("filepath")[row].as_py()
-            flags = found.column("selection_vector")[row].values
-            kept[self._relative(uri)] = flags.to_numpy(zero_copy_only=False).astype(bool)
-        return kept
+        vectors = pa.RecordBatchReader.from_stream(self.table.deletion_vectors()).read_all()
+        flags_of = {}
+        for row in range(vectors.num_rows):
+            uri = vectors.column("filepath")[row].as_py()
+            flags = vectors.column("selection_vector")[row].values
+            flags_of[self._relative(uri)] = flags.to_numpy(zero_copy_only=False).astype(bool)
+        return flags_of
 
     def _relative(self, uri: str) -> str:
         """The path in the table of a file's address."""

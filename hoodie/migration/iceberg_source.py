@@ -48,13 +48,13 @@ class IcebergSource:
     def notes(self) -> tuple[str, ...]:
         others = self.transforms
         deletes = sum(bool(task.delete_files) for task in self.tasks.values())
-        found = [f"the partitioning by {', '.join(others)} is not taken over: give partition_by"] if others else []
+        result = [f"the partitioning by {', '.join(others)} is not taken over: give partition_by"] if others else []
         if deletes:
-            found.append(f"delete files take rows of {deletes} files away")
+            result.append(f"delete files take rows of {deletes} files away")
         newest = self.table.current_snapshot()
         if newest and str(newest.snapshot_id) == self.version and self.table.schema() != self.iceberg_schema:
-            found.append("columns are those of the snapshot, which were changed since")
-        return tuple(found)
+            result.append("columns are those of the snapshot, which were changed since")
+        return tuple(result)
 
     @property
     def transforms(self) -> list[str]:
@@ -64,14 +64,14 @@ class IcebergSource:
     def identity_values(self, task: Any) -> dict[str, pa.Scalar]:
         """Plain columns that a file is partitioned by, each with the value of all of its rows."""
         fields = enumerate(self.table.specs()[task.file.spec_id].fields)
-        found = {
+        values = {
             self.iceberg_schema.find_column_name(field.source_id): task.file.partition[at]
             for at, field in fields
             if str(field.transform) == "identity"
         }
         return {
             name: pa.scalar(value, self.schema.field(name).type)
-            for name, value in found.items()
+            for name, value in values.items()
             if name in self.schema.names
         }
 
@@ -94,11 +94,11 @@ class IcebergSource:
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
-        found = [
+        pieces = [
             Piece(path, task.file.file_size_in_bytes, None if task.delete_files else task.file.record_count)
             for path, task in self.tasks.items()
         ]
-        return tuple(sorted(found, key=lambda piece: piece.order))
+        return tuple(sorted(pieces, key=lambda piece: piece.order))
 
     def read(self, piece: Piece, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         from pyiceberg.expressions import AlwaysTrue  # noqa: PLC0415 - an extra
@@ -109,7 +109,7 @@ class IcebergSource:
         return iter(scan.to_record_batches([self.tasks[piece.path]]))
 
 
-def open_iceberg_source(given: Any, version: str | None, reached_by: Mapping[str, str] | None) -> IcebergSource:
+def open_iceberg_source(origin: Any, version: str | None, reached_by: Mapping[str, str] | None) -> IcebergSource:
     """A table of pyiceberg, or the one whose folder is at a storage's root; its current snapshot unless another is named.
 
     Raises:
@@ -123,9 +123,9 @@ def open_iceberg_source(given: Any, version: str | None, reached_by: Mapping[str
         raise OptionError(
             "Iceberg tables are read by pyiceberg, which is not installed\n  fix:     pip install 'hoodie[iceberg]'"
         ) from None
-    table = given
-    if isinstance(given, Storage):
-        path = f"{given.uri}/{newest_metadata(given)}"
+    table = origin
+    if isinstance(origin, Storage):
+        path = f"{origin.uri}/{newest_metadata(origin)}"
         try:
             table = StaticTable.from_metadata(path, dict(reached_by or {}))
         except (NotInstalledError, NotImplementedError, ValueError, OSError) as exc:
@@ -144,12 +144,12 @@ def newest_metadata(storage: Storage) -> str:
     Raises:
         TableNotFoundError: there is none.
     """
-    found = [
+    versions = [
         (int(match[1] or match[2]), name) for name in storage.names("metadata") if (match := _METADATA.fullmatch(name))
     ]
-    if not found:
+    if not versions:
         raise TableNotFoundError(f"there is no metadata of an Iceberg table in {storage.uri}/metadata")
-    return f"metadata/{max(found)[1]}"
+    return f"metadata/{max(versions)[1]}"
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:

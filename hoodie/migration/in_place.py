@@ -68,11 +68,11 @@ def options_of(source: ParquetSource, options: Mapping[str, str]) -> Mapping[str
     folders = [piece.path.rpartition("/")[0] for piece in source.pieces]
     values = [value.as_py() for piece in source.pieces for value in piece.partition.values()]
     logged = source.format != "parquet" and source.partition_columns
-    named = {_HIVE_STYLE: "true"} if logged or any("=" in each for each in folders) else {}
+    naming = {_HIVE_STYLE: "true"} if logged or any("=" in each for each in folders) else {}
     signs = any("%" in each for each in folders) or any(
         isinstance(each, str) and escaped(each) != each for each in values
     )
-    return {**named, **({_URL_ENCODE: "true"} if signs else {}), **options}
+    return {**naming, **({_URL_ENCODE: "true"} if signs else {}), **options}
 
 
 def require_in_place(source: ParquetSource, config: TableConfig, schema: pa.Schema) -> None:
@@ -104,10 +104,10 @@ def require_in_place(source: ParquetSource, config: TableConfig, schema: pa.Sche
 
 def _require_file(source: ParquetSource, piece: Piece, config: TableConfig, schema: pa.Schema) -> None:
     stored, _ = footer(source.storage, piece.path)
-    lost = piece.partition.keys() - {*stored.names, *config.partition_fields}
-    if lost:
+    missing = piece.partition.keys() - {*stored.names, *config.partition_fields}
+    if missing:
         raise OptionError(
-            f"{piece.path} of {source.uri} lacks column {min(lost)!r}, and in place only the partition columns of the table may be "
+            f"{piece.path} of {source.uri} lacks column {min(missing)!r}, and in place only the partition columns of the table may be "
             "missing in files: partition the table by it, too (partition_by), or migrate it by mode='copy'"
         )
     for field in stored:
@@ -141,7 +141,7 @@ class InPlace:
     storage: Storage
     config: TableConfig
     source: ParquetSource
-    begun: Checkpoint
+    start: Checkpoint
     """Of the state of the other table whose files these are."""
     rows: Rows
     """Of these files."""
@@ -160,30 +160,30 @@ class InPlace:
         storage, source = self.storage, self.source
         note = self._note()
         pieces = [(number, piece) for number, piece in enumerate(source.pieces) if piece.rows]
-        made = storage.each(lambda each: self._skeleton(*each), pieces)
-        ensure_partitions(storage, sorted({each.stat.partition_path for each in made}), INSTANT)
-        write_index(storage, source.uri, [each.mapped for each in made], made_ms=note.made_ms)
-        self._require_ours(made)
-        self._commit(note, made)
+        skeletons = storage.each(lambda each: self._skeleton(*each), pieces)
+        ensure_partitions(storage, sorted({each.stat.partition_path for each in skeletons}), INSTANT)
+        write_index(storage, source.uri, [each.mapped for each in skeletons], made_ms=note.made_ms)
+        self._require_ours(skeletons)
+        self._commit(note, skeletons)
         if self.config.layout.by_completion:
             storage.mkdirs(self.config.history_folder)
         properties = {**self.config.raw, **_properties(self.config, source.uri)}
         try:
             storage.create_new(PROPERTIES, format_properties(properties, comment=["Properties"]).encode())
         except FileExistsError:
-            self._require_ours(made)
+            self._require_ours(skeletons)
         storage.delete(BOOTSTRAP_BEGUN)
         count = len(source.pieces)
-        rows = sum(each.stat.num_writes for each in made)
+        rows = sum(each.stat.num_writes for each in skeletons)
         yield MigrationStep(0, count, count, count, rows, INSTANT, time.monotonic() - started_s)
 
-    def _require_ours(self, made: Sequence[_Made]) -> None:
+    def _require_ours(self, skeletons: Sequence[_Made]) -> None:
         """Raises TableExistsError where another table came to be, in which the skeletons would count; a run with the same arguments
         may have been faster.
         """
         storage = self.storage
         if storage.exists(PROPERTIES) and load_config(storage).bootstrap_base != self.source.uri:
-            storage.delete_all([each.stat.path for each in made])
+            storage.delete_all([each.stat.path for each in skeletons])
             raise TableExistsError(
                 f"another table came to be at {storage.uri} during the migration of {self.source.uri}: choose another path"
             )
@@ -291,18 +291,18 @@ class InPlace:
                 "a file are of one: partition the table as the folders do (partition_by), or migrate it by mode='copy'"
             )
 
-    def _commit(self, note: _Note, made: Sequence[_Made]) -> None:
+    def _commit(self, note: _Note, skeletons: Sequence[_Made]) -> None:
         config, layout = self.config, self.config.layout
         action = Action.COMMIT if config.table_type is TableType.COPY_ON_WRITE else Action.DELTACOMMIT
         completion = InstantTime(note.completion) if layout.by_completion else None
         at = Instant(InstantTime(INSTANT), action, State.COMPLETED, completion)
-        done = replace(self.begun, step=0, done=len(self.source.pieces), mode="in_place")
+        checkpoint = replace(self.start, step=0, done=len(self.source.pieces), mode="in_place")
         metadata = commit_metadata(
-            [WriteResult(each.stat, StagedFile("", each.stat.path, "CREATE")) for each in made],
+            [WriteResult(each.stat, StagedFile("", each.stat.path, "CREATE")) for each in skeletons],
             operation=WriteOperation.BOOTSTRAP,
             schema=self.rows.schema,
             table_name=config.name,
-            extra={**self.write.commit_entries, **done.entries},
+            extra={**self.write.commit_entries, **checkpoint.entries},
         )
         for state in (State.REQUESTED, State.INFLIGHT):
             self.storage.replace(join(config.timeline_folder, layout.file_name(at._replace(state=state))), b"")
@@ -310,10 +310,10 @@ class InPlace:
         self.storage.replace(path, layout.encode_commit(at, metadata))
 
 
-def _reads_as(stored: pa.DataType, wanted: pa.DataType) -> bool:
+def _reads_as(stored: pa.DataType, target: pa.DataType) -> bool:
     """Whether readers of every engine take values of a file for those of the table: as they are, or as wider numbers."""
     kind = None if "[ns" in str(stored) else storable_type(stored, "")
-    return kind is not None and (kind == wanted or wanted in WIDER.get(kind, ()))
+    return kind is not None and (kind == target or target in WIDER.get(kind, ()))
 
 
 class _Note(NamedTuple):

@@ -101,20 +101,20 @@ def migrate(
     names = None if partition_by is None else parse_names(partition_by, what="partition_by") if partition_by else ()
     opener = opener_of(source, format, names, source_options)
 
-    def files_of(opened: MigrationSource) -> ParquetSource | None:
-        return as_files(opened, partition_given=names is not None) if mode == "in_place" else None
+    def files_of(source: MigrationSource) -> ParquetSource | None:
+        return as_files(source, partition_given=names is not None) if mode == "in_place" else None
 
     def create(
-        opened: MigrationSource,
+        source: MigrationSource,
         files: ParquetSource | None,
         where: str | PathLike[str],
         reached_by: Mapping[str, str] | None,
     ) -> HoodieTable:
-        chosen = opened.partition_columns if names is None else names
+        chosen = source.partition_columns if names is None else names
         chosen_options = parsed if files is None else options_of(files, parsed)
         return create_table(
             where,
-            opened.schema,
+            source.schema,
             record_key=record_key,
             partition_by=list(chosen) or None,
             ordering=ordering,
@@ -173,26 +173,28 @@ def migrate(
     )
     if dry_run:
         return replace(result, seconds=time.monotonic() - started_s)
-    done: list[MigrationStep] = []
+    results: list[MigrationStep] = []
     if files is not None:
-        made = InPlace(place, context.config, files, at, Rows(files, rows.schema), keys, key_columns, request)
+        in_place = InPlace(place, context.config, files, at, Rows(files, rows.schema), keys, key_columns, request)
         if is_there:
             place.delete(BOOTSTRAP_BEGUN)  # of a run that died after its last step
-        work: Iterable[MigrationStep] = () if is_there else made.steps()
+        work: Iterable[MigrationStep] = () if is_there else in_place.steps()
     else:
         if not is_there:
             table = create(opened, None, target, storage_options)
         work = copy_steps(table, rows, step_bytes, parsed)
     for step in work:
-        done.append(step)
+        results.append(step)
         if on_step is not None:
             on_step(step)
     if files is not None:
         table = open_table(target, storage_options=storage_options)
     if check:
-        found = checked(table, rows)
-        result = replace(result, source_rows=found.source_rows, target_rows=found.target_rows, checks=found.columns)
-    return replace(result, steps=tuple(done), seconds=time.monotonic() - started_s)
+        comparison = checked(table, rows)
+        result = replace(
+            result, source_rows=comparison.source_rows, target_rows=comparison.target_rows, checks=comparison.columns
+        )
+    return replace(result, steps=tuple(results), seconds=time.monotonic() - started_s)
 
 
 def _require_apart(source: str, target: str) -> None:
@@ -203,10 +205,10 @@ def _require_apart(source: str, target: str) -> None:
         )
 
 
-def _require_same(table: HoodieTable, wanted: TableConfig) -> None:
+def _require_same(table: HoodieTable, config: TableConfig) -> None:
     """A run that goes on has to ask for the table that the first one has made."""
     for what in ("record_key_fields", "partition_fields", "ordering_fields", "table_type", "version"):
-        has, wants = getattr(table.config, what), getattr(wanted, what)
+        has, wants = getattr(table.config, what), getattr(config, what)
         if has != wants:
             raise OptionError(
                 f"table {table.uri} was begun with {what}={has!r}, and this run asks for {wants!r}: give the same "

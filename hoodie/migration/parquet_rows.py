@@ -16,7 +16,7 @@ from hoodie.migration.source import Piece
 from hoodie.storage.base import Storage
 
 
-def opened(storage: Storage, path: str) -> pq.ParquetFile:
+def open_piece(storage: Storage, path: str) -> pq.ParquetFile:
     """The file, which its caller closes.
 
     Raises:
@@ -34,7 +34,7 @@ def opened(storage: Storage, path: str) -> pq.ParquetFile:
 
 def footer(storage: Storage, path: str) -> tuple[pa.Schema, int]:
     """The columns and the number of rows of a file."""
-    with opened(storage, path) as file:
+    with open_piece(storage, path) as file:
         return stored_schema(file), file.metadata.num_rows
 
 
@@ -44,14 +44,14 @@ def rows_of_file(
     """The rows of a piece, with those of the columns that the file or its partition has.
 
     Args:
-        keep: of the first rows of the file, which are not deleted; those behind it are kept.
+        keep: for each of the first rows of the file, whether it is kept; all rows after them are.
 
     Raises:
         TableChangedError: the file has another number of rows than it had.
     """
     at = 0
     where = f"{piece.path} of the source {storage.uri}"
-    with opened(storage, piece.path) as file:
+    with open_piece(storage, piece.path) as file:
         rows = file.metadata.num_rows if keep is None else int(file.metadata.num_rows - np.count_nonzero(~keep))
         if piece.rows is not None and rows != piece.rows:
             raise TableChangedError(
@@ -60,14 +60,14 @@ def rows_of_file(
             )
         zoned = stored_schema(file)
         for batch in base_batches(file, columns, size_bytes=piece.size_bytes, batch_rows=1 << 20, path=where):
-            kept = _with_zones(batch, zoned)
+            part_of_rows = _with_zones(batch, zoned)
             if keep is not None:
                 flags = np.ones(batch.num_rows, bool)
                 part = keep[at : at + batch.num_rows]
                 flags[: len(part)] = part
                 at += batch.num_rows
-                kept = kept.filter(pa.array(flags))
-            yield _with_constants(kept, piece, columns)
+                part_of_rows = part_of_rows.filter(pa.array(flags))
+            yield _with_constants(part_of_rows, piece, columns)
 
 
 def _with_zones(batch: pa.RecordBatch, stored: pa.Schema) -> pa.RecordBatch:

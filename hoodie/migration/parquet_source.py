@@ -56,7 +56,7 @@ def open_parquet_source(storage: Storage, partition_by: Sequence[str] | None) ->
     if not files:
         raise TableNotFoundError(f"there is no Parquet file in or below {storage.uri}: give the folder of the source")
     footers = storage.each(lambda info: footer(storage, info.path), files)
-    schema = _together([(info.path, found) for info, (found, _) in zip(files, footers, strict=True)])
+    schema = _together([(info.path, stored) for info, (stored, _) in zip(files, footers, strict=True)])
     folders = [info.folder.split("/") if info.folder else [] for info in files]
     names, values = _of_folders(storage.uri, folders, schema, partition_by or ())
     kinds = [_kind([each[at] for each in values]) for at in range(len(names))]
@@ -100,16 +100,16 @@ def counts(info: FileInfo) -> bool:
 
 def _together(files: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
     """One schema for all: columns that some files lack are null there."""
-    path, found = files[0]
-    found = found.remove_metadata()
+    path, common = files[0]
+    common = common.remove_metadata()
     for path, schema in files[1:]:
-        if schema.equals(found):
+        if schema.equals(common):
             continue
         try:
-            found = pa.unify_schemas([found, schema.remove_metadata()], promote_options="permissive")
+            common = pa.unify_schemas([common, schema.remove_metadata()], promote_options="permissive")
         except pa.ArrowException as exc:
             raise SchemaError(f"the columns of {path} do not fit those of the files before it: {exc}") from exc
-    return found
+    return common
 
 
 def _of_folders(

@@ -57,13 +57,13 @@ def newest(snapshot: Snapshot) -> Checkpoint | None:
 
 def steps(pieces: tuple[Piece, ...], step_bytes: int) -> Iterator[tuple[Piece, ...]]:
     """Pieces of so many bytes together at most; one at least."""
-    taken: list[Piece] = []
+    step: list[Piece] = []
     size = 0
     for piece in pieces:
-        if taken and size + piece.size_bytes > step_bytes:
-            yield tuple(taken)
-            taken, size = [], 0
-        taken.append(piece)
+        if step and size + piece.size_bytes > step_bytes:
+            yield tuple(step)
+            step, size = [], 0
+        step.append(piece)
         size += piece.size_bytes
-    if taken:
-        yield tuple(taken)
+    if step:
+        yield tuple(step)

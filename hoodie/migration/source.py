@@ -69,10 +69,10 @@ class MigrationSource(Protocol):
 
 def identity_of(source: MigrationSource) -> str:
     """Another one if the source has other files."""
-    found = hashlib.sha256(source.format.encode())
+    digest = hashlib.sha256(source.format.encode())
     for piece in source.pieces:
-        found.update(f"\n{piece.path}\t{piece.size_bytes}\t{piece.rows}".encode(errors="surrogateescape"))
-    return found.hexdigest()[:32]
+        digest.update(f"\n{piece.path}\t{piece.size_bytes}\t{piece.rows}".encode(errors="surrogateescape"))
+    return digest.hexdigest()[:32]
 
 
 def described(source: MigrationSource) -> str:

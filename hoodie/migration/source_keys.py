@@ -26,8 +26,8 @@ def refuse_duplicates(rows: Rows, keys: KeyGenerator, columns: list[str]) -> Non
         DuplicateKeyError: a key is there twice. KeyFieldError: a row has none.
     """
     hashes = [hashed for _, _, hashed in _keys(rows, keys, columns)]
-    found = np.sort(np.concatenate(hashes)) if hashes else np.empty(0, np.uint64)
-    twice = np.unique(found[1:][found[1:] == found[:-1]])
+    sorted_hashes = np.sort(np.concatenate(hashes)) if hashes else np.empty(0, np.uint64)
+    twice = np.unique(sorted_hashes[1:][sorted_hashes[1:] == sorted_hashes[:-1]])
     if not len(twice):
         return
     counts: dict[tuple[Any, Any], int] = {}
@@ -39,13 +39,13 @@ def refuse_duplicates(rows: Rows, keys: KeyGenerator, columns: list[str]) -> Non
     repeated: Mapping[tuple[Any, Any], int] = {pair: count for pair, count in counts.items() if count > 1}
     if not repeated:
         return
-    shown = "".join(
+    examples = "".join(
         f"\n  {count} times: {key[:80]!r}{f' in partition {path!r}' if path else ''}"
         for (path, key), count in sorted(repeated.items())[:_SHOWN]
     )
     raise DuplicateKeyError(
         f"the {described(rows.source)} has {format_count(len(repeated), 'record key')} more than once, {sum(repeated.values()):,} "
-        f"rows; nothing was written{shown}\n  fix:     choose key columns that are unique, remove rows from the source, or upsert "
+        f"rows; nothing was written{examples}\n  fix:     choose key columns that are unique, remove rows from the source, or upsert "
         "them by hoodie.ingest, which keeps of each key the row with the greatest ordering value"
     )
 

@@ -20,7 +20,7 @@ OpenSource: TypeAlias = Callable[[str | None], MigrationSource]
 
 
 def opener_of(
-    given: Any, kind: str | None, partition_by: Sequence[str] | None, reached_by: Mapping[str, str] | None
+    origin: Any, kind: str | None, partition_by: Sequence[str] | None, reached_by: Mapping[str, str] | None
 ) -> OpenSource:
     """How to open what a user says: a path, or a table of pyiceberg.
 
@@ -29,13 +29,13 @@ def opener_of(
     """
     if kind is not None and kind not in FORMATS:
         raise OptionError(f"format={kind!r} is not one of {', '.join(FORMATS)}")
-    if not isinstance(given, str | PathLike):
-        if not hasattr(given, "plan_files") and hasattr(given, "current_snapshot"):
-            return lambda version: open_iceberg_source(given, version, reached_by)
+    if not isinstance(origin, str | PathLike):
+        if not hasattr(origin, "plan_files") and hasattr(origin, "current_snapshot"):
+            return lambda version: open_iceberg_source(origin, version, reached_by)
         raise OptionError(
-            f"source={given!r:.80} is neither a path nor a table of pyiceberg: give the folder of the Parquet files or of the table"
+            f"source={origin!r:.80} is neither a path nor a table of pyiceberg: give the folder of the Parquet files or of the table"
         )
-    storage = open_storage(given, reached_by)
+    storage = open_storage(origin, reached_by)
     match kind or kind_of(storage):
         case "delta":
             return lambda version: open_delta_source(storage, version, reached_by)

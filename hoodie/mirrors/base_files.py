@@ -39,8 +39,8 @@ class Describing:
     def __init__(self, context: TableContext, schema: pa.Schema, folders: FolderValues | None) -> None:
         self._context = context
         self._folders = folders
-        made = set() if folders is None else {field.name for field in folders.fields}
-        self._stored = pa.schema([field for field in schema if field.name not in made])
+        folder_names = set() if folders is None else {field.name for field in folders.fields}
+        self._stored = pa.schema([field for field in schema if field.name not in folder_names])
 
     def __call__(self, base: BaseFile) -> Described:
         """Raises UnsupportedTableError for a file that others would read otherwise than the table does."""
@@ -89,7 +89,9 @@ def refuse_renamed(plan: ReadPlan, bases: Iterable[BaseFile], table: str) -> Non
         return
     now = dict(_places(history.now))
     ids = {place: number for number, place in now.items()}
-    for version in {id(found): found for base in bases if (found := history.at(base.instant)) is not None}.values():
+    for version in {
+        id(columns): columns for base in bases if (columns := history.at(base.instant)) is not None
+    }.values():
         for number, place in _places(version.columns):
             if now.get(number, place) != place or ids.get(place, number) != number:
                 raise UnsupportedTableError(

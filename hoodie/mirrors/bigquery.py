@@ -57,7 +57,7 @@ def register(
     uri = (options.path or context.storage.uri).rstrip("/")
     with _speaking(name):
         client = connect(options)
-        there = _found(client, name, options)
+        there = _table_named(client, name, options)
         newest = _with_manifest(context, uri, dry_run=dry_run)
         if newest.schema is None:
             raise SchemaError(
@@ -66,14 +66,14 @@ def register(
         table = _described(context, newest.schema, name, uri, options)
         changes = table.brought(client, there, dry_run=dry_run)
     commit = newest.timeline.latest_commit
-    done = RegisteredTable(
+    registration = RegisteredTable(
         name,
         made=there is None,
         columns=() if changes is None else changes,
         properties_changed=there is not None and changes is None,
         noted=None if commit is None else commit.time,
     )
-    return HiveSyncResult((done,), dry_run=dry_run, seconds=time.monotonic() - started_s)
+    return HiveSyncResult((registration,), dry_run=dry_run, seconds=time.monotonic() - started_s)
 
 
 def _with_manifest(context: TableContext, uri: str, *, dry_run: bool) -> Snapshot:
@@ -109,8 +109,8 @@ def _patience(options: BigQueryOptions) -> dict[str, Any]:
     return {"timeout": options.timeout_s, "retry": DEFAULT_RETRY.with_timeout(options.timeout_s)}
 
 
-def _found(client: Any, name: str, options: BigQueryOptions) -> Any:
-    """What BigQuery has by this name, or None."""
+def _table_named(client: Any, name: str, options: BigQueryOptions) -> Any:
+    """The table that BigQuery has by this name, or None."""
     from google.api_core.exceptions import NotFound  # noqa: PLC0415 - an optional extra
 
     dataset = name.rpartition(".")[0]
@@ -153,7 +153,7 @@ class _Table:
 
     def brought(self, client: Any, there: Any, *, dry_run: bool) -> tuple[str, ...] | None:
         """What changed of the columns; None: the table was made, or made anew."""
-        wanted = fields_of(self.columns)
+        fields = fields_of(self.columns)
         if there is not None:
             external = there.external_data_configuration
             if (external is None or self.source not in external.source_uris) and not self.options.recreates:
@@ -162,11 +162,11 @@ class _Table:
                     f"or set {option_name(BigQueryOptions, 'recreates')}=true"
                 )
             if external is not None and self._is_so(there, external):
-                known = {each.name for each in wanted}
-                of_folders = [each for each in there.schema if each.name not in known and self.prefix is not None]
-                changes = changes_of(there.schema, [*wanted, *of_folders])
+                names = {each.name for each in fields}
+                of_folders = [each for each in there.schema if each.name not in names and self.prefix is not None]
+                changes = changes_of(there.schema, [*fields, *of_folders])
                 if changes and not dry_run:
-                    self._with_columns(client, there, [*wanted, *of_folders])
+                    self._with_columns(client, there, [*fields, *of_folders])
                 return changes
         if not dry_run:
             patience = _patience(self.options)

@@ -78,21 +78,21 @@ def _change(context: TableContext, state: DeltaState, plan: ReadPlan, snapshot: 
     bases = {_encoded(base.path): base for base in bases_of(plan)}
     described = _metadata(context, state, schema, folders, now_ms)
     new = [path for path in bases if path not in state.files]
-    gone = [path for path in state.files if path not in bases]
+    old_paths = [path for path in state.files if path not in bases]
     # Where columns changed, older files have to fit as well.
     looked_at = list(bases) if described else new
     refuse_renamed(plan, (bases[path] for path in looked_at), table)
-    made = context.storage.each(Describing(context, schema, folders), [bases[path] for path in looked_at])
-    files = dict(zip(looked_at, made, strict=True))
+    descriptions = context.storage.each(Describing(context, schema, folders), [bases[path] for path in looked_at])
+    files = dict(zip(looked_at, descriptions, strict=True))
     actions = [
         *_protocol(state, schema),
         *described,
-        *({"remove": {"path": path, "deletionTimestamp": now_ms, "dataChange": True}} for path in gone),
+        *({"remove": {"path": path, "deletionTimestamp": now_ms, "dataChange": True}} for path in old_paths),
         *(_adding(files[path], schema) for path in new),
     ]
     latest = snapshot.timeline.latest_commit
     instant = None if latest is None else str(latest.time)
-    result = Published(LakeFormat.DELTA, instant, state.version + 1, len(new), len(gone))
+    result = Published(LakeFormat.DELTA, instant, state.version + 1, len(new), len(old_paths))
     if not actions:
         return _Change(replace(result, version=state.version, changed=False), ())
     noted = [] if instant is None else [{"txn": {"appId": APP, "version": int(instant), "lastUpdated": now_ms}}]
@@ -103,20 +103,20 @@ def _change(context: TableContext, state: DeltaState, plan: ReadPlan, snapshot: 
 def _protocol(state: DeltaState, schema: pa.Schema) -> list[Action]:
     features = set(state.protocol.get("readerFeatures", ()))  # what a log has once, it keeps
     local = [_LOCAL_TIMES] if _LOCAL_TIMES in features or has_local_times(schema) else []
-    wanted: dict[str, Any] = {"minReaderVersion": 3 if local else 1, "minWriterVersion": 7}
-    wanted |= {"readerFeatures": local} if local else {}
-    wanted |= {"writerFeatures": [*local, _READ_ONLY]}
-    return [] if state.protocol == wanted else [{"protocol": wanted}]
+    protocol: dict[str, Any] = {"minReaderVersion": 3 if local else 1, "minWriterVersion": 7}
+    protocol |= {"readerFeatures": local} if local else {}
+    protocol |= {"writerFeatures": [*local, _READ_ONLY]}
+    return [] if state.protocol == protocol else [{"protocol": protocol}]
 
 
 def _metadata(
     context: TableContext, state: DeltaState, schema: pa.Schema, folders: FolderValues | None, now_ms: int
 ) -> list[Action]:
-    wanted = {
+    metadata = {
         "schemaString": schema_string(schema),
         "partitionColumns": [] if folders is None else [field.name for field in folders.fields],
     }
-    if all(state.metadata.get(name) == value for name, value in wanted.items()):
+    if all(state.metadata.get(name) == value for name, value in metadata.items()):
         return []
     first = {
         "id": str(uuid.uuid4()),
@@ -125,7 +125,7 @@ def _metadata(
         "configuration": {_MADE_BY_US: "true"},
         "createdTime": now_ms,
     }
-    return [{"metaData": {**first, **state.metadata, **wanted}}]
+    return [{"metaData": {**first, **state.metadata, **metadata}}]
 
 
 def _adding(file: Described, schema: pa.Schema) -> Action:

@@ -42,9 +42,9 @@ class DeltaState:
 
     def apply(self, actions: Iterable[Action]) -> None:
         for action in actions:
-            for kind, given in action.items():
-                fields: Any = {name: value for name, value in (given or {}).items() if value is not None}
-                if not given:  # a row of a checkpoint has nulls for all kinds but one
+            for kind, content in action.items():
+                fields: Any = {name: value for name, value in (content or {}).items() if value is not None}
+                if not content:  # a row of a checkpoint has nulls for all kinds but one
                     continue
                 match kind:
                     case "add":
@@ -66,8 +66,8 @@ def read_state(storage: Storage) -> DeltaState:
         CorruptFileError: a file of it is damaged, or missing among others.
     """
     names = sorted(storage.names(FOLDER))
-    checkpoint = max((int(found[1]) for name in names if (found := _CHECKPOINT.fullmatch(name))), default=-1)
-    versions = [int(found[1]) for name in names if (found := _VERSION.fullmatch(name)) and int(found[1]) > checkpoint]
+    checkpoint = max((int(match[1]) for name in names if (match := _CHECKPOINT.fullmatch(name))), default=-1)
+    versions = [int(match[1]) for name in names if (match := _VERSION.fullmatch(name)) and int(match[1]) > checkpoint]
     state = DeltaState(checkpoint)
     if checkpoint >= 0:
         state.apply(_read_checkpoint(storage, checkpoint))

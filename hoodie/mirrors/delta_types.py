@@ -83,12 +83,12 @@ def stats_string(rows: int, ranges: Mapping[str, ValueRange], schema: pa.Schema)
     Nothing is said of floats, where NaN is in no bounds, and of types whose text readers may take for another value.
     """
     low, high, nulls = {}, {}, {}
-    for name, found in ranges.items():
+    for name, limits in ranges.items():
         kind = schema.field(name).type
-        bounds = _bounds(found, kind) if _is_bounded(kind) else None
+        bounds = _bounds(limits, kind) if _is_bounded(kind) else None
         if bounds is not None:
             low[name], high[name] = bounds
-            nulls[name] = found.nulls
+            nulls[name] = limits.nulls
     return json.dumps({"numRecords": rows, "minValues": low, "maxValues": high, "nullCount": nulls}, ensure_ascii=False)
 
 
@@ -97,8 +97,8 @@ def _is_bounded(kind: Any) -> bool:
     return bool(types.is_integer(kind) or types.is_string(kind) or types.is_date32(kind) or types.is_timestamp(kind))
 
 
-def _bounds(found: ValueRange, kind: Any) -> tuple[Any, Any] | None:
-    low, high = found.low, found.high
+def _bounds(limits: ValueRange, kind: Any) -> tuple[Any, Any] | None:
+    low, high = limits.low, limits.high
     if low is None or high is None:
         return None
     try:
@@ -116,8 +116,8 @@ def _bounds(found: ValueRange, kind: Any) -> tuple[Any, Any] | None:
 
 
 def _moment(milliseconds: int, zone: str) -> str:
-    found = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
-    return found.replace(tzinfo=None).isoformat(timespec="milliseconds") + zone
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + zone
 
 
 def partition_values(values: Mapping[str, Any]) -> dict[str, str | None]:
@@ -131,6 +131,6 @@ def _text(value: Any) -> str | None:
     if pa.types.is_boolean(value.type):
         return str(value.as_py()).lower()
     if pa.types.is_timestamp(value.type):
-        found = value.cast(pa.timestamp("us", value.type.tz)).as_py()
-        return f"{found.replace(tzinfo=None).isoformat(' ', 'microseconds')}"
+        moment = value.cast(pa.timestamp("us", value.type.tz)).as_py()
+        return f"{moment.replace(tzinfo=None).isoformat(' ', 'microseconds')}"
     return str(value.as_py())

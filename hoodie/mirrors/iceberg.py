@@ -26,7 +26,7 @@ from hoodie.mirrors.iceberg_manifests import (
     decode,
     encode_list,
     encode_manifest,
-    listed,
+    manifest_entry,
 )
 from hoodie.mirrors.iceberg_types import ColumnIds, avro_of, bounds, fields_of, ids_of, name_mapping
 from hoodie.model.enums import LakeFormat, QueryType
@@ -90,16 +90,16 @@ def _require_ours(storage: Storage, metadata: Mapping[str, Any]) -> None:
 
 def _newest(storage: Storage) -> int:
     """The newest version; 0: there is none."""
-    found = (_METADATA.fullmatch(name) for name in storage.names(FOLDER))
-    return max((int(each[1]) for each in found if each), default=0)
+    matches = (_METADATA.fullmatch(name) for name in storage.names(FOLDER))
+    return max((int(each[1]) for each in matches if each), default=0)
 
 
 def _point_to_newest(storage: Storage) -> None:
     """Let the hint name the newest version: for readers that go by it. Whoever is late sees that there is a newer one."""
     newest, path = _newest(storage), f"{FOLDER}/version-hint.text"
     for _ in range(_TRIES):
-        named, newest = newest, max(newest, _newest(storage))
-        if storage.exists(path) and storage.read(path) == str(newest).encode() and named == newest:
+        previous, newest = newest, max(newest, _newest(storage))
+        if storage.exists(path) and storage.read(path) == str(newest).encode() and previous == newest:
             return
         storage.replace(path, str(newest).encode())
 
@@ -132,19 +132,21 @@ def publish_iceberg(context: TableContext, *, dry_run: bool = False) -> Publishe
         new = [path for path in bases if path not in state.paths]
         looked_at = list(bases) if version.changes_columns else new
         refuse_renamed(plan, (bases[path] for path in looked_at), context.storage.uri)
-        made = context.storage.each(Describing(context, schema, version.folders), [bases[path] for path in looked_at])
-        files = dict(zip(looked_at, made, strict=True))
-        gone = state.paths - set(bases)
+        descriptions = context.storage.each(
+            Describing(context, schema, version.folders), [bases[path] for path in looked_at]
+        )
+        files = dict(zip(looked_at, descriptions, strict=True))
+        old_paths = state.paths - set(bases)
         latest = snapshot.timeline.latest_commit
         instant = None if latest is None else str(latest.time)
-        result = Published(LakeFormat.ICEBERG, instant, state.version + 1, len(new), len(gone))
-        if not new and not gone and not version.changes_columns:
+        result = Published(LakeFormat.ICEBERG, instant, state.version + 1, len(new), len(old_paths))
+        if not new and not old_paths and not version.changes_columns:
             if not dry_run:
-                _point_to_newest(context.storage)  # the one before may have died
+                _point_to_newest(context.storage)  # the previous publisher may have died
             return replace(result, version=state.version, changed=False)
         if dry_run:
             return result
-        metadata = version.written({path: files[path] for path in new}, gone, instant)
+        metadata = version.written({path: files[path] for path in new}, old_paths, instant)
         try:
             context.storage.create_new(f"{FOLDER}/v{result.version}.metadata.json", json.dumps(metadata).encode())
         except FileExistsError:
@@ -179,12 +181,12 @@ class _Version:
             [(each.name, self._numbers[each.name], avro_of(each.type)) for each in columns]
         )
 
-    def written(self, new: Mapping[str, Described], gone: set[str], instant: str | None) -> dict[str, Any]:
-        """The metadata; manifests that it names are written."""
+    def written(self, new: Mapping[str, Described], old_paths: set[str], instant: str | None) -> dict[str, Any]:
+        """Write the manifests; gives the metadata that names them."""
         old, now_ms = self._state.metadata, int(self._storage.now_s() * 1000)
         sequence = old.get("last-sequence-number", 0) + 1
         snapshot, parent = uuid.uuid4().int >> 66, self._state.snapshot and self._state.snapshot["snapshot-id"]
-        manifests = self._manifests(new, gone, snapshot, sequence)
+        manifests = self._manifests(new, old_paths, snapshot, sequence)
         place = f"{FOLDER}/snap-{snapshot}-1-{uuid.uuid4()}.avro"
         self._storage.create_new(place, encode_list(manifests, snapshot=snapshot, parent=parent, sequence=sequence))
         summary = {"operation": "overwrite", **({} if instant is None else {INSTANT: instant})}
@@ -225,7 +227,7 @@ class _Version:
         }
 
     def _manifests(
-        self, new: Mapping[str, Described], gone: set[str], snapshot: int, sequence: int
+        self, new: Mapping[str, Described], old_paths: set[str], snapshot: int, sequence: int
     ) -> list[dict[str, Any]]:
         entries: list[Entry] = [
             {
@@ -237,27 +239,27 @@ class _Version:
             }
             for path, file in new.items()
         ]
-        kept, rewritten = [], []
+        manifests, rewritten = [], []
         for manifest, live in self._state.manifests:
             if len(self._state.manifests) < _MOST_MANIFESTS and all(
-                each["data_file"]["file_path"] not in gone for each in live
+                each["data_file"]["file_path"] not in old_paths for each in live
             ):
-                kept += [manifest] if live else []
+                manifests += [manifest] if live else []
             else:
-                rewritten += [self._carried(each, manifest, gone, snapshot) for each in live]
+                rewritten += [self._carried(each, manifest, old_paths, snapshot) for each in live]
         for group in (entries, rewritten):
             if group:
                 data = encode_manifest(group, self._partitioning, self._schema)
                 place = f"{FOLDER}/{uuid.uuid4()}-m0.avro"
                 self._storage.create_new(place, data)
                 path = f"{self._storage.uri}/{place}"
-                kept.append(listed(path, len(data), group, snapshot=snapshot, sequence=sequence))
-        return kept
+                manifests.append(manifest_entry(path, len(data), group, snapshot=snapshot, sequence=sequence))
+        return manifests
 
     @staticmethod
-    def _carried(entry: Entry, manifest: Mapping[str, Any], gone: set[str], snapshot: int) -> Entry:
-        """An entry of a manifest that is written anew; numbers that it took from the old one are stated."""
-        is_gone = entry["data_file"]["file_path"] in gone
+    def _carried(entry: Entry, manifest: Mapping[str, Any], old_paths: set[str], snapshot: int) -> Entry:
+        """The entry for a rewritten manifest; it states the numbers that it inherited from the old one."""
+        is_gone = entry["data_file"]["file_path"] in old_paths
         sequence = entry["sequence_number"] or manifest["sequence_number"]
         return {
             "status": DELETED if is_gone else EXISTING,
@@ -268,8 +270,8 @@ class _Version:
         }
 
     def _data_file(self, path: str, file: Described) -> dict[str, Any]:
-        found = {name: bounds(each, self._arrow.field(name).type) for name, each in file.ranges.items()}
-        known = {self._numbers[name]: each for name, each in found.items() if each is not None}
+        bounds_of = {name: bounds(each, self._arrow.field(name).type) for name, each in file.ranges.items()}
+        limits = {self._numbers[name]: each for name, each in bounds_of.items() if each is not None}
         return {
             "content": 0,
             "file_path": path,
@@ -278,6 +280,6 @@ class _Version:
             "record_count": file.rows,
             "file_size_in_bytes": file.base.size_bytes,
             "null_value_counts": None,
-            "lower_bounds": [{"key": number, "value": each[0]} for number, each in known.items()],
-            "upper_bounds": [{"key": number, "value": each[1]} for number, each in known.items()],
+            "lower_bounds": [{"key": number, "value": each[0]} for number, each in limits.items()],
+            "upper_bounds": [{"key": number, "value": each[1]} for number, each in limits.items()],
         }

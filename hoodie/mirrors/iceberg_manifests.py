@@ -133,7 +133,7 @@ def decode(data: bytes) -> list[dict[str, Any]]:
     return list(fastavro.reader(io.BytesIO(data)))  # type: ignore[arg-type]
 
 
-def listed(
+def manifest_entry(
     path: str, size_bytes: int, entries: Sequence[Mapping[str, Any]], *, snapshot: int, sequence: int
 ) -> dict[str, Any]:
     """A manifest as a list has it."""

@@ -35,13 +35,13 @@ _PLAIN = {
 class ColumnIds:
     """Numbers of columns by their names, at any depth: those that a table has given, and new ones."""
 
-    def __init__(self, last: int, known: Mapping[str, int]) -> None:
+    def __init__(self, last: int, ids: Mapping[str, int]) -> None:
         self.last = last
-        self._known = known
+        self._ids = ids
 
     def of(self, path: str) -> int:
-        if path in self._known:
-            return self._known[path]
+        if path in self._ids:
+            return self._ids[path]
         self.last += 1
         return self.last
 
@@ -91,13 +91,13 @@ def _type(kind: Any, ids: ColumnIds, above: str) -> Any:
 
 def ids_of(fields: list[dict[str, Any]], above: str = "") -> dict[str, int]:
     """Path of names -> number, of columns that `fields_of` gave."""
-    found: dict[str, int] = {}
+    result: dict[str, int] = {}
     for name, number, kind in _parts({"type": "struct", "fields": fields}):
-        found[f"{above}{name}"] = number
+        result[f"{above}{name}"] = number
         if isinstance(kind, dict):
             below = kind["fields"] if kind["type"] == "struct" else _as_fields(kind)
-            found |= ids_of(below, f"{above}{name}.")
-    return found
+            result |= ids_of(below, f"{above}{name}.")
+    return result
 
 
 def _as_fields(kind: dict[str, Any]) -> list[dict[str, Any]]:
@@ -123,28 +123,28 @@ def name_mapping(fields: list[dict[str, Any]], before: str = "[]") -> str:
     """
     entries = _mapped(fields)
     names = {name for each in entries for name in each["names"]}
-    kept = [each for each in json.loads(before) if not names & set(each["names"])]
-    names |= {name for each in kept for name in each["names"]}
+    old_entries = [each for each in json.loads(before) if not names & set(each["names"])]
+    names |= {name for each in old_entries for name in each["names"]}
     meta = [
         {"field-id": _FIRST_META_ID + at, "names": [name]} for at, name in enumerate(META_COLUMNS) if name not in names
     ]
-    return json.dumps([*entries, *kept, *meta], ensure_ascii=False)
+    return json.dumps([*entries, *old_entries, *meta], ensure_ascii=False)
 
 
 def _mapped(fields: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    found = []
+    result = []
     for each in fields:
         entry: dict[str, Any] = {"field-id": each["id"], "names": [each["name"]]}
         kind = each["type"]
         if isinstance(kind, dict):
             entry["fields"] = _mapped(kind["fields"] if kind["type"] == "struct" else _as_fields(kind))
-        found.append(entry)
-    return found
+        result.append(entry)
+    return result
 
 
-def bounds(found: ValueRange, kind: Any) -> tuple[bytes, bytes] | None:
+def bounds(limits: ValueRange, kind: Any) -> tuple[bytes, bytes] | None:
     """Of a file, as bytes; None: nothing is said of floats, where NaN is in no bounds, and of types with bytes of their own."""
-    low, high = found.low, found.high
+    low, high = limits.low, limits.high
     if low is None or high is None:
         return None
     types = pa.types

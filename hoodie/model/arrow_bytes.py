@@ -112,8 +112,8 @@ def _lengths(values: Array) -> npt.NDArray[np.int64]:
     texts = (pa.types.is_string, pa.types.is_binary, pa.types.is_large_string, pa.types.is_large_binary)
     if not any(is_one(kind) for is_one in texts):
         return np.zeros(len(values), np.int64)
-    found: npt.NDArray[np.int64] = pc.fill_null(pc.binary_length(values).cast(pa.int64()), 0).to_numpy()
-    return found
+    result: npt.NDArray[np.int64] = pc.fill_null(pc.binary_length(values).cast(pa.int64()), 0).to_numpy()
+    return result
 
 
 def _is_view(kind: Any) -> bool:

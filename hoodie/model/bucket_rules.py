@@ -41,10 +41,10 @@ def _rule(text: str) -> tuple[re.Pattern[str], int]:
     expression, number = (part.strip() for part in parts)
     if not (number.isascii() and number.isdigit()) or not 0 < int(number[:12]) <= _MOST_BUCKETS:
         raise ValueError(f"{number!r} in {text!r} is not a number of buckets")
-    found = _OTHERWISE.search(expression)
-    if found is not None:
+    match = _OTHERWISE.search(expression)
+    if match is not None:
         raise ValueError(
-            f"{found[0]!r} in {text!r} means something else in Java, or nothing in Python; write it otherwise"
+            f"{match[0]!r} in {text!r} means something else in Java, or nothing in Python; write it otherwise"
         )
     try:
         return re.compile(expression, re.ASCII), int(number)
@@ -54,7 +54,7 @@ def _rule(text: str) -> tuple[re.Pattern[str], int]:
 
 def _split(text: str, by: str) -> list[str]:
     """As Java does: empty texts at the end do not count."""
-    found = text.split(by)
-    while len(found) > 1 and not found[-1]:
-        found.pop()
-    return found
+    result = text.split(by)
+    while len(result) > 1 and not result[-1]:
+        result.pop()
+    return result

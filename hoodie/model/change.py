@@ -48,10 +48,10 @@ def change_of_commit(instant: Instant, metadata: CommitMetadata) -> Change:
 
 
 def change_of_clean(
-    instant: Instant, plan: CleanPlan, *, kept: Collection[str], partitions_removed: tuple[str, ...]
+    instant: Instant, plan: CleanPlan, *, surviving: Collection[str], partitions_removed: tuple[str, ...]
 ) -> Change:
-    """`kept`: names of files that the plan has and the clean left."""
-    removed = {path: tuple(name for name in names if name not in kept) for path, names in plan.files.items()}
+    """`surviving`: names of files that the plan has and the clean left."""
+    removed = {path: tuple(name for name in names if name not in surviving) for path, names in plan.files.items()}
     return Change(instant, removed=removed, partitions_removed=partitions_removed)
 
 

@@ -45,7 +45,7 @@ class ColumnHistory:
     """Of now, or of the moment that is read."""
     versions: tuple[ColumnSet, ...]
     """Oldest first."""
-    stated: Mapping[str, int]
+    versions_of: Mapping[str, int]
     """Instant -> version, where its commit says which one it wrote."""
 
     @property
@@ -54,9 +54,9 @@ class ColumnHistory:
 
     def at(self, instant: str) -> ColumnSet | None:
         """Columns of the files that an instant wrote; None when the history says nothing about it."""
-        version = self.stated.get(instant, int(InstantTime(instant).padded))
-        found = bisect_right(self.versions, version, key=lambda each: each.version)
-        return self.versions[found - 1] if found else None
+        version = self.versions_of.get(instant, int(InstantTime(instant).padded))
+        count = bisect_right(self.versions, version, key=lambda each: each.version)
+        return self.versions[count - 1] if count else None
 
 
 def all_ids(columns: Sequence[Column]) -> Iterator[int]:

@@ -83,7 +83,7 @@ class RepairResult(BriefRepr):
 
     def __str__(self) -> str:
         if not self.repairs:
-            return "repair: nothing to do" + self._left()
+            return "repair: nothing to do" + self._left_alone()
         size = sum(each.size_bytes for each in self.of(RepairKind.STRAY_FILES))
         parts = []
         for kind, noun in (
@@ -99,11 +99,11 @@ class RepairResult(BriefRepr):
                 )
         what = ", ".join(parts)
         if self.dry_run:
-            return f"repair, dry run: would mend {what}{self._left()}"
+            return f"repair, dry run: would mend {what}{self._left_alone()}"
         aside = f"; moved away as {self.set_aside}" if self.set_aside else ""
-        return f"repair: {what}{aside}{self._left()}"
+        return f"repair: {what}{aside}{self._left_alone()}"
 
-    def _left(self) -> str:
+    def _left_alone(self) -> str:
         return f"; {format_count(len(self.left), 'file')} left alone" if self.left else ""
 
     def _repr_html_(self) -> str:
@@ -164,10 +164,10 @@ class ValidationResult(BriefRepr):
 
     def __str__(self) -> str:
         read = "" if self.rows is None else f", {format_count(self.rows, 'row')}"
-        seen = f"{format_count(self.file_groups, 'file group')}{read}"
+        scope = f"{format_count(self.file_groups, 'file group')}{read}"
         if self.is_valid:
-            return f"valid: {seen}"
-        return f"{format_count(len(self.problems), 'problem')} in {seen}: {self.problems[0]}"
+            return f"valid: {scope}"
+        return f"{format_count(len(self.problems), 'problem')} in {scope}: {self.problems[0]}"
 
 
 @dataclass(frozen=True, repr=False)

@@ -107,7 +107,7 @@ class IndexCheck(BriefRepr):
         return not self.problems
 
     def __str__(self) -> str:
-        found = "; ".join(self.problems) or "agrees with the files"
+        verdict = "; ".join(self.problems) or "agrees with the files"
         missing = f", {self.missing:,} of them not known" if self.missing else ""
         surplus = f", {format_count(self.surplus, 'record')} of keys that are gone" if self.surplus else ""
-        return f"{self.name}: {found}; {self.checked:,} looked up{missing}{surplus}"
+        return f"{self.name}: {verdict}; {self.checked:,} looked up{missing}{surplus}"

@@ -147,9 +147,9 @@ def parse_log_file(name: str) -> LogFileName | None:
     """None for anything that is no log file's name."""
     if len(name) > MAX_NAME or not name.startswith(".") or "/" in name:
         return None
-    stem, found, rest = name[1:].partition(".log.")
+    stem, separator, rest = name[1:].partition(".log.")
     file_id, underscore, instant = stem.partition("_")
-    if not found or not underscore or not file_id or not is_instant_time(instant):
+    if not separator or not underscore or not file_id or not is_instant_time(instant):
         return None
     suffix = ".cdc" if rest.endswith(".cdc") else ""
     version, _, token = rest.removesuffix(".cdc").partition("_")

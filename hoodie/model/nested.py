@@ -31,8 +31,8 @@ def nullable_parts(kind: pa.DataType) -> pa.DataType:
         return pa.list_(_nullable(kind.value_field))
     if pa.types.is_map(kind):
         make_map: Any = pa.map_  # the stubs do not know that fields may stand for keys and values
-        made: pa.DataType = make_map(kind.key_field, _nullable(kind.item_field))
-        return made
+        result: pa.DataType = make_map(kind.key_field, _nullable(kind.item_field))
+        return result
     return kind
 
 
@@ -43,11 +43,11 @@ def _nullable(field: pa.Field) -> pa.Field:
 def field_at(schema: pa.Schema, path: str) -> pa.Field | None:
     """The column, or the part of one, at a path such as `address.zip`, called by the path; None where there is none."""
     top, *inner = path.split(".")
-    found = schema.field(top) if top in schema.names else None
+    field = schema.field(top) if top in schema.names else None
     for name in inner:
-        at = found.type.get_field_index(name) if found is not None and pa.types.is_struct(found.type) else -1
-        found = None if found is None or at < 0 else found.type.field(at)
-    return None if found is None else found.with_name(path)
+        at = field.type.get_field_index(name) if field is not None and pa.types.is_struct(field.type) else -1
+        field = None if field is None or at < 0 else field.type.field(at)
+    return None if field is None else field.with_name(path)
 
 
 def column_paths(fields: Iterable[pa.Field], above: str = "") -> Iterator[str]:

@@ -33,9 +33,9 @@ class once(Generic[T]):
     def __get__(self, instance: object | None, owner: type) -> Self | T:
         if instance is None:
             return self
-        found = self.func(instance)
-        instance.__dict__[self._name] = found  # from now on it is found there, before this is asked
-        return found
+        result = self.func(instance)
+        instance.__dict__[self._name] = result  # from now on it is found there, before this is asked
+        return result
 
 
 def for_the_same(work_out: Callable[[A], T]) -> Callable[[A], T]:
@@ -44,10 +44,10 @@ def for_the_same(work_out: Callable[[A], T]) -> Callable[[A], T]:
 
     def answer(about: A) -> T:
         nonlocal last
-        found = last
-        if found is None or found[0] is not about:
-            last = found = (about, work_out(about))
-        return found[1]
+        pair = last
+        if pair is None or pair[0] is not about:
+            last = pair = (about, work_out(about))
+        return pair[1]
 
     answer.__doc__ = work_out.__doc__
     return answer

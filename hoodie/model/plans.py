@@ -153,7 +153,7 @@ class Inserts:
     """The share of a partition's new rows that goes to one file: those whose key hash falls into [low, high) of `of`."""
 
     pieces: tuple[ChunkPiece, ...]
-    known: tuple[Matches, ...]
+    matches: tuple[Matches, ...]
     """Rows that are stored already, in whichever file: not new."""
     low: int = 0
     high: int = 1
@@ -355,12 +355,12 @@ class WriteContext:
     """Folder of the instant for files that are not published yet."""
     visible: VisibleInstants
     """For tasks that merge a slice's logs."""
-    given: tuple[str, ...] | None = None
+    set_columns: tuple[str, ...] | None = None
     """Columns that rows of stored keys get from the batch, where the others keep their stored values; None: all of them."""
     only_stored: bool = False
     """Rows whose key is not stored are left out."""
     some_columns: bool = False
-    """With `given`: log blocks may have these columns only."""
+    """With `set_columns`: log blocks may have these columns only."""
     sort_by_key: bool = False
     """`create` only: rows stand in the order of their record keys."""
     row_copies: RowCopies = RowCopies.NONE
@@ -498,7 +498,7 @@ class RowFilter:
 
     expression: pc.Expression
     columns: tuple[str, ...]
-    sought: SoughtKeys | None = None
+    key_filter: SoughtKeys | None = None
     """Only rows with one of these keys can be kept."""
 
 

@@ -200,13 +200,13 @@ class ArchiveResult(PlainInstants, BriefRepr):
     seconds: float = 0.0
 
     def __str__(self) -> str:
-        held = f"; held back by {self.held_by}" if self.held_by else ""
+        hold = f"; held back by {self.held_by}" if self.held_by else ""
         what = format_count(len(self.instants), "instant")
         if self.dry_run:
-            return f"archive, dry run: would move {what}{held}"
+            return f"archive, dry run: would move {what}{hold}"
         if not self.instants:
-            return f"archive: nothing to move{held}"
-        return f"archive: {what} moved, up to {self.instants[-1]}{held}; {self.seconds:.2f} s"
+            return f"archive: nothing to move{hold}"
+        return f"archive: {what} moved, up to {self.instants[-1]}{hold}; {self.seconds:.2f} s"
 
     def _repr_html_(self) -> str:
         return html_pairs(
@@ -242,9 +242,9 @@ class EraseResult(PlainInstants, BriefRepr):
             (self.files, "file", "cleaned"),
             (self.archived, "instant", "archived"),
         )
-        done = ", ".join(f"{format_count(count, noun)} {what}" for count, noun, what in counts)
+        parts = ", ".join(f"{format_count(count, noun)} {what}" for count, noun, what in counts)
         remains = "".join(f"\n  remains: {each}" for each in self.remaining)
-        return f"{self.instant or ''} erase: {done}{remains}".lstrip()
+        return f"{self.instant or ''} erase: {parts}{remains}".lstrip()
 
 
 @dataclass(frozen=True, repr=False)
@@ -274,12 +274,12 @@ class RestoreResult(PlainInstants, BriefRepr):
         rows = f"{self.inserted:,} inserted, {self.updated:,} updated, {self.deleted:,} deleted"
         logs = f", {format_count(self.logs, 'log file')} rolled back" if self.logs else ""
         files = f"{format_count(self.files, 'file')}, {format_size(self.bytes_freed)}"
-        lost = f"{format_count(len(self.undone), 'instant')} ({rows}); {files}"
+        losses = f"{format_count(len(self.undone), 'instant')} ({rows}); {files}"
         if not self.undone:
             return f"{to}: nothing to undo"
         if self.dry_run:
-            return f"{to}, dry run: would undo {lost}{logs}"
-        return f"{self.instant} {to}: undone {lost}{logs}; {self.seconds:.2f} s"
+            return f"{to}, dry run: would undo {losses}{logs}"
+        return f"{self.instant} {to}: undone {losses}{logs}; {self.seconds:.2f} s"
 
     def _repr_html_(self) -> str:
         return html_pairs(
@@ -319,15 +319,15 @@ class History(list[CommitResult]):
     """What commits did, oldest first: a list that a prompt and a notebook show line by line."""
 
     def __repr__(self) -> str:
-        shown, more = self._newest()
-        return "\n".join([f"<History of {format_count(len(self), 'commit')}>", *more, *map(str, shown)])
+        newest, more = self._newest()
+        return "\n".join([f"<History of {format_count(len(self), 'commit')}>", *more, *map(str, newest)])
 
     def _repr_html_(self) -> str:
-        shown, more = self._newest()
+        newest, more = self._newest()
         header = ("instant", "operation", "inserted", "updated", "deleted", "files", "bytes")
         rows = [
             (r.instant, r.operation.value.lower(), r.inserted, r.updated, r.deleted, r.files, r.bytes_written)
-            for r in shown
+            for r in newest
         ]
         return html_rows(f"{format_count(len(self), 'commit')}{'; ' + more[0] if more else ''}", header, rows)
 

@@ -53,11 +53,11 @@ class UpgradeResult(BriefRepr):
     def __str__(self) -> str:
         if self.before == self.after:
             return f"the table has version {self.after} already"
-        done = "would be " if self.dry_run else ""
+        mood = "would be " if self.dry_run else ""
         compacted = f" after a compaction of {format_count(self.compacted, 'file slice')}" if self.compacted else ""
         act = "upgrade" if self.after > self.before else "downgrade"
         return (
-            f"{act}: {done}from version {self.before} to {self.after}{compacted}; "
+            f"{act}: {mood}from version {self.before} to {self.after}{compacted}; "
             f"{format_count(self.instants, 'instant')}, and {self.archived:,} of the archive"
         )
 

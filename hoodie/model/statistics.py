@@ -34,8 +34,8 @@ ALL_NULL = ValueRange(values=False)
 
 def union(ranges: Iterable[ValueRange]) -> ValueRange:
     """Of values that stand in any of these; nothing is known where there are none of them."""
-    found = list(ranges)
-    return reduce(_either, found) if found else UNKNOWN
+    all_ranges = list(ranges)
+    return reduce(_either, all_ranges) if all_ranges else UNKNOWN
 
 
 def _either(one: ValueRange, other: ValueRange) -> ValueRange:

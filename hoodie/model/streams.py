@@ -52,15 +52,15 @@ def parse_batch(extra: Mapping[str, str], batch: StreamBatch) -> Recorded | None
 
 def repeats(ours: Mapping[str, str], theirs: Mapping[str, str]) -> bool:
     """Whether the commit with extra metadata `theirs` holds the batch that `ours` says, or a later one of that stream."""
-    held = _numbers(theirs.get(STREAM_KEY))
-    return any(held.get(stream, -1) >= number for stream, number in _numbers(ours.get(STREAM_KEY)).items())
+    numbers = _numbers(theirs.get(STREAM_KEY))
+    return any(numbers.get(stream, -1) >= number for stream, number in _numbers(ours.get(STREAM_KEY)).items())
 
 
 def _numbers(text: str | None) -> dict[str, int]:
     """Of a JSON object what are whole numbers, as text or not; other writers may put anything there."""
     try:
-        found = json.loads(text or "{}")
+        document = json.loads(text or "{}")
     except (ValueError, RecursionError):
         return {}
-    pairs = found.items() if isinstance(found, dict) else ()
+    pairs = document.items() if isinstance(document, dict) else ()
     return {name: int(n) for name, n in pairs if isinstance(n, int | str) and str(n).isascii() and str(n).isdigit()}

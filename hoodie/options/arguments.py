@@ -99,13 +99,13 @@ def clean_options(*, commits: object, hours: object, versions: object) -> dict[s
         "hours": (hours, CleanPolicy.KEEP_LATEST_BY_HOURS),
         "versions": (versions, CleanPolicy.KEEP_LATEST_FILE_VERSIONS),
     }
-    given = [(name, value, policy) for name, (value, policy) in arguments.items() if value is not None]
-    if len(given) > 1:
+    limits = [(name, value, policy) for name, (value, policy) in arguments.items() if value is not None]
+    if len(limits) > 1:
         raise OptionError(
-            f"clean() takes one of {', '.join(f'retain_{name}' for name, _, _ in given)}: they exclude each other"
+            f"clean() takes one of {', '.join(f'retain_{name}' for name, _, _ in limits)}: they exclude each other"
         )
-    policies = {option_name(CleaningOptions, "policy"): policy.value for _, _, policy in given}
-    counts = [_count(CleaningOptions, name, value, argument=f"retain_{name}") for name, value, _ in given]
+    policies = {option_name(CleaningOptions, "policy"): policy.value for _, _, policy in limits}
+    counts = [_count(CleaningOptions, name, value, argument=f"retain_{name}") for name, value, _ in limits]
     return policies | dict(pair for count in counts for pair in count.items())
 
 
@@ -135,9 +135,9 @@ def hive_options(*, metastore: object, database: object, table: object) -> dict[
     Raises:
         OptionError: one of them is no text.
     """
-    given = (("servers", metastore, "metastore"), ("database", database, "database"), ("table", table, "table"))
+    settings = (("servers", metastore, "metastore"), ("database", database, "database"), ("table", table, "table"))
     option_texts: dict[str, str] = {}
-    for field, value, argument in given:
+    for field, value, argument in settings:
         if value is not None and not isinstance(value, str):
             raise OptionError(f"{argument} is a {type(value).__name__}: give a text")
         option_texts |= {} if value is None else {option_name(HiveSyncOptions, field): value}
@@ -199,11 +199,11 @@ def cluster_options(*, sort_by: Any, layout: object, target_file_mb: object) -> 
 
 
 def _texts(values: Any, what: str) -> tuple[str, ...]:
-    found = tuple(values) if isinstance(values, Iterable) and not isinstance(values, bytes) else None
-    wrong = [values] if found is None else [each for each in found if not isinstance(each, str)]
-    if found is None or wrong:
+    result = tuple(values) if isinstance(values, Iterable) and not isinstance(values, bytes) else None
+    wrong = [values] if result is None else [each for each in result if not isinstance(each, str)]
+    if result is None or wrong:
         raise OptionError(f"{what} has {wrong[0]!r}, a {type(wrong[0]).__name__}: give names as texts, in a list")
-    return found
+    return result
 
 
 def parse_table_type(value: str | TableType) -> TableType:
@@ -216,10 +216,10 @@ def parse_table_type(value: str | TableType) -> TableType:
 
 def parse_operation(value: str | WriteOperation) -> WriteOperation:
     """An operation that takes rows by its name, in any case."""
-    found = next((each for each in _TAKE_ROWS if each == str(value).upper()), None)
-    if found is None:
+    result = next((each for each in _TAKE_ROWS if each == str(value).upper()), None)
+    if result is None:
         raise OptionError(f"operation {value!r} is none of {', '.join(each.lower() for each in _TAKE_ROWS)}")
-    return found
+    return result
 
 
 def parse_images(images: str) -> ChangeFormat:

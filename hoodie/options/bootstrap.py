@@ -69,7 +69,7 @@ class BootstrapOptions:
         "hoodie.bootstrap.full.input.provider",
         choice(
             {"org.apache.hudi.bootstrap.SparkParquetBootstrapDataProvider": "parquet"},
-            known=("org.apache.hudi.bootstrap.SparkOrcBootstrapDataProvider",),
+            unsupported=("org.apache.hudi.bootstrap.SparkOrcBootstrapDataProvider",),
         ),
         "org.apache.hudi.bootstrap.SparkParquetBootstrapDataProvider",
     )
@@ -78,7 +78,7 @@ class BootstrapOptions:
         "hoodie.bootstrap.partitionpath.translator.class",
         choice(
             {f"{_TRANSLATORS}IdentityBootstrapPartitionPathTranslator": "identity"},
-            known=(f"{_TRANSLATORS}DecodedBootstrapPartitionPathTranslator",),
+            unsupported=(f"{_TRANSLATORS}DecodedBootstrapPartitionPathTranslator",),
         ),
         f"{_TRANSLATORS}IdentityBootstrapPartitionPathTranslator",
     )

@@ -30,9 +30,11 @@ _OTHER_PLANS = [
         *("FlinkSizeBasedClusteringPlanStrategy", "SparkStreamCopyClusteringPlanStrategy"),
     )
 ]
-_FILTER = key("hoodie.clustering.plan.partition.filter.mode", one_of(PartitionFilter, known=("DAY_ROLLING",)), "NONE")
+_FILTER = key(
+    "hoodie.clustering.plan.partition.filter.mode", one_of(PartitionFilter, unsupported=("DAY_ROLLING",)), "NONE"
+)
 """Which partitions are clustered: all, the last ones by their names, or those between two names."""
-_PLAN = key("hoodie.clustering.plan.strategy.class", choice(_PLANS, known=_OTHER_PLANS), None)
+_PLAN = key("hoodie.clustering.plan.strategy.class", choice(_PLANS, unsupported=_OTHER_PLANS), None)
 """How files are chosen: small files of a partition together, up to a size. RecentDays and SelectedPartitions are older
 names of the filter modes of partitions."""
 
@@ -97,7 +99,7 @@ class ClusteringOptions:
                 "reject": UpdateStrategy.REJECT,
                 "allow": UpdateStrategy.ALLOW,
             },
-            known=(f"{_UPDATES}SparkConsistentBucketDuplicateUpdateStrategy",),
+            unsupported=(f"{_UPDATES}SparkConsistentBucketDuplicateUpdateStrategy",),
         ),
         "reject",
     )
@@ -127,7 +129,7 @@ class ClusteringOptions:
                         "SingleSparkJobConsistentHashingExecutionStrategy",
                     )
                 ],
-                known=(
+                unsupported=(
                     f"{_STRATEGY}run.strategy.{name}"
                     for name in (
                         "SparkSingleFileSortExecutionStrategy",

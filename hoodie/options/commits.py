@@ -34,13 +34,13 @@ def _classes() -> Kind[tuple[str, ...]]:
     kinds = {name: kind for kind, name in _NAMES.items()}
 
     def read(value: str) -> tuple[str, ...]:
-        found = [kinds.get(name.rpartition(".")[2]) for name in fields().read(value)]
-        if None in found:
+        kinds_of_names = [kinds.get(name.rpartition(".")[2]) for name in fields().read(value)]
+        if None in kinds_of_names:
             raise ValueError(
                 "is not supported by this release: validators written in Java are not run, so a commit that they would stop would "
                 f"land; it has {', '.join(_NAMES.values())}"
             )
-        return tuple(kind for kind in found if kind is not None)
+        return tuple(kind for kind in kinds_of_names if kind is not None)
 
     return Kind(f"a comma list of {', '.join(_NAMES.values())}", read)
 
@@ -51,14 +51,14 @@ def _queries(kind: str) -> Kind[tuple[Query, ...]]:
     )
 
     def read(value: str) -> tuple[Query, ...]:
-        found = []
+        result = []
         for each in (part.strip() for part in value.split(";")):
             query, hash_, expected = each.rpartition("#") if kind == "single.value" else (each, "#", "")
             if each and (not hash_ or TABLE not in query):
                 raise ValueError(f"is not {form}")
             if each:
-                found.append(Query(kind, query.strip(), expected.strip() if kind == "single.value" else None))
-        return tuple(found)
+                result.append(Query(kind, query.strip(), expected.strip() if kind == "single.value" else None))
+        return tuple(result)
 
     return Kind(form, read)
 
@@ -134,9 +134,9 @@ def _class(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _headers(given: str | None) -> Mapping[str, str]:
+def _headers(header_text: str | None) -> Mapping[str, str]:
     """`name:value` with semicolons between; Apache Hudi leaves out what has another form, and we refuse it."""
-    pairs = [each.partition(":") for each in (given or "").split(";") if each.strip()]
+    pairs = [each.partition(":") for each in (header_text or "").split(";") if each.strip()]
     if not all(name.strip() and colon and value.strip() for name, colon, value in pairs):
         raise OptionError(f"{_CALLBACK}http.custom.headers is not name:value with semicolons between")
     return {name.strip(): value.strip() for name, _, value in pairs}
@@ -198,8 +198,8 @@ class CallbackOptions:
             raise OptionError(f"{CALLBACK_ON.name}=true needs {' and '.join(missing)}")
 
 
-def _labels(given: str | None) -> Mapping[str, str]:
-    pairs = [each.partition(":") for each in (given or "").split(",") if each.strip()]
+def _labels(label_text: str | None) -> Mapping[str, str]:
+    pairs = [each.partition(":") for each in (label_text or "").split(",") if each.strip()]
     if not all(name.strip() and colon for name, colon, _ in pairs):
         raise OptionError(f"{_GATEWAY}report.labels is not name:value with commas between")
     return {name.strip(): value.strip() for name, _, value in pairs}

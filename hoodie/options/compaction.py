@@ -55,23 +55,23 @@ def strategies() -> Kind[tuple[Strategy, ...]]:
     by_name = {strategy.value: strategy for strategy in Strategy}
     for name, strategy in STRATEGY_CLASSES.items():
         by_name[name.lower()] = by_name[name.rpartition(".")[2].lower()] = strategy
-    listed = ", ".join(Strategy)
+    names = ", ".join(Strategy)
 
     def read(value: str) -> tuple[Strategy, ...]:
         parts = [one_name(part.strip()) for part in value.split(",")]
         if len(parts) > 1 and parts[0].lower().rpartition(".")[2] in _COMPOSITE:
             parts = parts[1:]
-        found = []
+        result = []
         for part in parts:
             if part.lower().rpartition(".")[2] in _COMPOSITE:
                 raise ValueError("names no strategies: give a comma list of them")
             if part.lower() not in by_name:
                 hint = did_you_mean(part.rpartition(".")[2], by_name)
-                raise ValueError(f"has {part!r}, and it can be {listed}" + (f"; {hint}" if hint else ""))
-            found.append(by_name[part.lower()])
-        return tuple(found)
+                raise ValueError(f"has {part!r}, and it can be {names}" + (f"; {hint}" if hint else ""))
+            result.append(by_name[part.lower()])
+        return tuple(result)
 
-    return Kind(f"{listed}, or the classes of Apache Hudi; several with commas between them are a chain", read)
+    return Kind(f"{names}, or the classes of Apache Hudi; several with commas between them are a chain", read)
 
 
 MEMORY_LIMIT = key("hoodie.python.memory.limit.mb", whole(64), 1024)
@@ -80,8 +80,8 @@ table on a local disk, otherwise in TMPDIR. As many files are written at once as
 says what else counts as memory of the process."""
 
 
-def _memory_bytes(wanted: int | None, share: float, limit_mb: int) -> int:
-    return wanted or int(limit_mb * 1024 * 1024 * share)
+def _memory_bytes(size_bytes: int | None, share: float, limit_mb: int) -> int:
+    return size_bytes or int(limit_mb * 1024 * 1024 * share)
 
 
 _MEMORY = key("hoodie.memory.compaction.max.size", whole(1), None)

@@ -45,7 +45,7 @@ class ConcurrencyOptions:
     """A writer lets earlier pending writes of the same file groups go first, for as long as it would wait for the lock. Apache
     Hudi fails the later write."""
     failed_writes: FailedWritesPolicy = option(
-        "hoodie.clean.failed.writes.policy", one_of(FailedWritesPolicy, known=("NEVER",)), "EAGER"
+        "hoodie.clean.failed.writes.policy", one_of(FailedWritesPolicy, unsupported=("NEVER",)), "EAGER"
     )
     """When the writes of dead writers are rolled back: `EAGER` before each write, `LAZY` by a table service or by `rollback()`.
     Living writers are left alone in any case. Until a dead write is rolled back, incremental pulls end before it."""

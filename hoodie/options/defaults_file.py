@@ -47,11 +47,11 @@ def parse_defaults(text: str, *, path: str) -> dict[str, str]:
         line = line.strip()
         if not line or line.startswith("#"):
             continue
-        found = _LINE.fullmatch(line)
-        if not found:
+        match = _LINE.fullmatch(line)
+        if not match:
             raise OptionError(f"{path}:{number}: {line!r} has no value, expected key=value or key value")
-        key = found["key"]
+        key = match["key"]
         if not is_known(key.lower()):
             raise unknown_options([key], f" in {path}:{number}")
-        options[key] = found["value"].strip()
+        options[key] = match["value"].strip()
     return options

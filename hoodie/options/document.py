@@ -134,7 +134,7 @@ def hudi_page() -> str:
 def outcome_of(name: str) -> str:
     """What becomes of an option of Apache Hudi, by its newest name."""
     folded = name.lower()
-    asking = next((each for each in NOT_DONE if folded in {known.lower() for known in each.names}), None)
+    asking = next((each for each in NOT_DONE if folded in {alias.lower() for alias in each.names}), None)
     if asking is not None:
         return f"{'error' if asking.refused else 'warning'}: {asking.what}"
     if folded in WRITES or folded in READS or folded in VIEWS:

@@ -20,7 +20,7 @@ class FileSettings:
         choice(
             # As pyarrow names them.
             {"zstd": "zstd", "snappy": "snappy", "gzip": "gzip", "uncompressed": "none", "lz4_raw": "lz4"},
-            known=("lzo", "lz4", "brotli"),
+            unsupported=("lzo", "lz4", "brotli"),
         ),
         "zstd",
     )
@@ -30,7 +30,7 @@ class FileSettings:
     log_max_size_bytes: int = option("hoodie.logfile.max.size", whole(1), 1024**3)
     """Accepted, without effect: every write makes new log files."""
     log_block_format: LogBlockFormat = option(
-        "hoodie.logfile.data.block.format", one_of(LogBlockFormat, known=("hfile", "lance")), "avro"
+        "hoodie.logfile.data.block.format", one_of(LogBlockFormat, unsupported=("hfile", "lance")), "avro"
     )
     """Merge-on-read: format of the data blocks of log files; each write chooses, and a slice may have both. `parquet`
     is compressed like base files: an upsert writes little more than its batch as Parquet. `avro` is not compressed: an

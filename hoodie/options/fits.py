@@ -77,8 +77,8 @@ def check_writable(config: TableConfig) -> None:
     elif config.rule.merger is None and config.rule.refusal:
         reason = config.rule.refusal
     elif config.keygen not in SUPPORTED_KEY_GENERATORS:
-        named = config.raw.get(KEYGEN_TYPE) or config.raw.get(KEYGEN_CLASS)
-        reason = f"its key generator is {named}, this release has {', '.join(SUPPORTED_KEY_GENERATORS)}"
+        key_generator = config.raw.get(KEYGEN_TYPE) or config.raw.get(KEYGEN_CLASS)
+        reason = f"its key generator is {key_generator}, this release has {', '.join(SUPPORTED_KEY_GENERATORS)}"
     if reason:
         raise UnsupportedTableError(f"table at {config.uri} can be read, not written: {reason}")
 
@@ -154,7 +154,7 @@ def check_against(config: TableConfig, requested: TableOptions) -> None:
         *compared(config.buckets, requested),
     ]
     wrong = [
-        f"  {what} is {_shown(stands)} in the table, {_shown(option_value)} in your options"
+        f"  {what} is {_text_of(stands)} in the table, {_text_of(option_value)} in your options"
         for what, stands, option_value in pairs
         if option_value is not None and option_value != stands
     ]
@@ -181,10 +181,10 @@ def check_operation(called: WriteOperation, option_operation: WriteOperation, op
     telling = key_of(WriteOptions, "operation").names + (
         PAYLOAD_CLASS.names if option_operation is WriteOperation.DELETE else ()
     )
-    named = {key.lower() for key in options} & {name.lower() for name in telling}
-    if named and option_operation is not called:
+    telling_keys = {key.lower() for key in options} & {name.lower() for name in telling}
+    if telling_keys and option_operation is not called:
         raise OptionError(
-            f"{named.pop()} says {option_operation.value.lower()}, but {called.value.lower()}() was called: "
+            f"{telling_keys.pop()} says {option_operation.value.lower()}, but {called.value.lower()}() was called: "
             "drop the option, or call the method that it names"
         )
 
@@ -215,7 +215,7 @@ def _marker(marker: DeleteMarker | None) -> str | None:
     return f"{marker.field}={marker.marker}" if marker else None
 
 
-def _shown(value: object) -> str:
+def _text_of(value: object) -> str:
     if isinstance(value, tuple):
         return names_of(value)
     if isinstance(value, bool):

@@ -50,12 +50,12 @@ class Faults:
     """What is wrong with the options of one call: found one after the other, said in one error."""
 
     def __init__(self) -> None:
-        self._found: list[HoodieError] = []
+        self._errors: list[HoodieError] = []
         self._names: set[str] = set()
 
     def add(self, fault: HoodieError, *names: str) -> None:
-        """Keep a fault; of the options `names` no value is known then."""
-        self._found.append(fault)
+        """Keep a fault; the options `names` have no value then."""
+        self._errors.append(fault)
         self._names.update(names)
 
     def attempt(self, make: Callable[[], T]) -> T:
@@ -69,12 +69,12 @@ class Faults:
             return cast(T, None)
 
     def say(self) -> None:
-        """Raise what was found: a single fault as it is, several in one error, a line each."""
-        if not self._found:
+        """Raise the faults, if there are any: a single one as it is, several in one error, a line each."""
+        if not self._errors:
             return
-        if len(self._found) == 1:
-            raise self._found[0]
-        lines = [line for fault in self._found for line in str(fault).splitlines()]
+        if len(self._errors) == 1:
+            raise self._errors[0]
+        lines = [line for fault in self._errors for line in str(fault).splitlines()]
         raise OptionError("\n  ".join(["several things are wrong with the options:", *lines]))
 
 
@@ -84,7 +84,7 @@ class GivenOptions:
     def __init__(self, options: Mapping[str, str], door: Door, faults: Faults) -> None:
         """Unknown keys, bad values, and one option with two values are faults."""
         self._faults = faults
-        self._given: dict[str, Given] = {}
+        self._options: dict[str, Given] = {}
         self.ignored: list[str] = []
         self.newest: dict[str, tuple[str, str]] = {}
         """Name and text of each option that Apache Hudi knows, by the newest name of it in lower case."""
@@ -110,41 +110,41 @@ class GivenOptions:
         if len(unknown) > len(self.notes):
             faults.add(unknown_options([name for name in unknown if name not in self.notes]))
 
-    def _add(self, key: Key[object], given: Given) -> None:
-        before = self._given.setdefault(key.name, given)
-        if before.value != given.value:
+    def _add(self, key: Key[object], option: Given) -> None:
+        before = self._options.setdefault(key.name, option)
+        if before.value != option.value:
             raise OptionError(
-                f"options {before.name}={before.text!r} and {given.name}={given.text!r} are two names of one option "
+                f"options {before.name}={before.text!r} and {option.name}={option.text!r} are two names of one option "
                 "with two values: drop one"
             )
 
     @property
     def values(self) -> dict[str, object]:
-        """What was set, by the names of the keys."""
-        return {name: given.value for name, given in self._given.items()}
+        """The values of the set options, by the names of their keys."""
+        return {name: option.value for name, option in self._options.items()}
 
     def find(self, key: Key[T]) -> Given | None:
-        return self._given.get(key.name)
+        return self._options.get(key.name)
 
     def get(self, key: Key[T]) -> T | None:
-        """The value that was set, else None."""
-        given = self.find(key)
-        return None if given is None else cast(T, given.value)
+        """The value of the option, None where it is not set."""
+        option = self.find(key)
+        return None if option is None else cast(T, option.value)
 
-    def make(self, cls: type[T], **known: object) -> T:
-        """A value of what was set, without defaults; `known`: those fields that are made otherwise."""
-        return built(cls, self.values, self.attempt, **known)
+    def make(self, cls: type[T], **other_fields: object) -> T:
+        """A value of the set options, without defaults; `other_fields`: fields that are no options."""
+        return built(cls, self.values, self.attempt, **other_fields)
 
     def attempt(self, make: Callable[[], T]) -> T:
         return self._faults.attempt(make)
 
     def agreed(self, what: str, *names: Key[T | None]) -> T | None:
         """The one value of several options that say the same thing in different words."""
-        given = [found for key in names if (found := self.find(key))]
-        if any(each.value != given[0].value for each in given[1:]):
-            choices = ", ".join(f"{each.name}={each.text!r} ({each.value})" for each in given)
+        options = [option for key in names if (option := self.find(key))]
+        if any(each.value != options[0].value for each in options[1:]):
+            choices = ", ".join(f"{each.name}={each.text!r} ({each.value})" for each in options)
             raise OptionError(f"options contradict each other about the {what}: {choices}; drop all but one")
-        return cast(T, given[0].value) if given else None
+        return cast(T, options[0].value) if options else None
 
 
 class Layers:
@@ -158,35 +158,35 @@ class Layers:
     def get(self, key: Key[T]) -> T:
         return cast(T, self._set.get(key.name, key.default))
 
-    def make(self, cls: type[T], **known: object) -> T:
-        """A value whose fields are options; `known`: those fields that are made otherwise."""
-        return built(cls, self._set, self.faults.attempt, **known)
+    def make(self, cls: type[T], **other_fields: object) -> T:
+        """A value whose fields are options; `other_fields`: fields that are no options."""
+        return built(cls, self._set, self.faults.attempt, **other_fields)
 
     def ignored(self, *, reading: bool) -> tuple[str, ...]:
         """Of the defaults only what no door understands: they are written for all doors at once."""
         useless = [n for n in self.defaults.ignored if n.lower() not in WRITES and n.lower() not in READS]
         not_done_names = names_not_done(reading=reading)
-        found = {*self.options.ignored, *useless, *(self.options.notes if reading else ())}
-        return tuple(sorted(name for name in found if newest_names().get(name.lower()) not in not_done_names))
+        names = {*self.options.ignored, *useless, *(self.options.notes if reading else ())}
+        return tuple(sorted(name for name in names if newest_names().get(name.lower()) not in not_done_names))
 
     def not_done(self, *, reading: bool) -> tuple[str, ...]:
-        """What was asked for and is not done; what is refused is a fault."""
-        given = {**self.defaults.newest, **self.options.newest}
-        for refused in refusals(given, reading=reading):
+        """Sentences on options that are ignored; a refused option is a fault."""
+        newest = {**self.defaults.newest, **self.options.newest}
+        for refused in refusals(newest, reading=reading):
             self.faults.add(refused)
-        return not_done(given, reading=reading)
+        return not_done(newest, reading=reading)
 
 
 def _checked(options: Mapping[Any, Any]) -> dict[str, str]:
     """The options as texts, as Spark makes them of what it is given: True is `true`."""
-    found: dict[str, str] = {}
+    result: dict[str, str] = {}
     for name, value in options.items():
         if not isinstance(name, str):
             raise OptionError(f"option {name!r} is a {type(name).__name__}: names of options are texts")
         if not isinstance(value, str | int | float):
             raise OptionError(f"option {name!r} has a value of type {type(value).__name__}: give it as text")
-        found[name] = str(value).lower() if isinstance(value, bool) else str(value)
-    return found
+        result[name] = str(value).lower() if isinstance(value, bool) else str(value)
+    return result
 
 
 def _is_note(name: str, prefix: str) -> bool:

@@ -43,18 +43,18 @@ def servers_of(uris: str, *, option: str) -> Servers:
     Raises:
         OptionError: one of them is none. An address with a user in it is not shown: it may name a password as well.
     """
-    found = []
+    result = []
     for uri in uris.split(","):
         host, _, port = uri.strip().removeprefix("thrift://").rstrip("/").rpartition(":")
         if not port.isdecimal():
             host, port = port, str(PORT)
         if not host or "/" in host or "@" in host or not _is_host(host):
-            shown = "" if "@" in uris else f"={uris!r}"
+            value = "" if "@" in uris else f"={uris!r}"
             raise OptionError(
-                f"{option}{shown} names no server: write thrift://host:{PORT}, several with commas between"
+                f"{option}{value} names no server: write thrift://host:{PORT}, several with commas between"
             )
-        found.append((host, int(port)))
-    return tuple(found)
+        result.append((host, int(port)))
+    return tuple(result)
 
 
 _HIVE_SYNC = "hoodie.datasource.hive_sync."
@@ -86,11 +86,11 @@ def _enabled(enable: bool, enable_all: bool, tools: tuple[str, ...]) -> bool:
 
 
 def _catalogs(enable: bool, enable_all: bool, tools: tuple[str, ...], mode: str) -> tuple[CatalogKind, ...]:
-    """As Apache Hudi has it: the switch for Hive adds its tool to those that are named."""
-    named = [*tools, _HIVE_SYNC_TOOL] if enable or not any(tool in _TOOL_CATALOGS for tool in tools) else tools
-    found = [_TOOL_CATALOGS[tool] for tool in named if tool in _TOOL_CATALOGS]
+    """As Apache Hudi has it: the switch for Hive adds its tool to the listed ones."""
+    all_tools = [*tools, _HIVE_SYNC_TOOL] if enable or not any(tool in _TOOL_CATALOGS for tool in tools) else tools
+    kinds = [_TOOL_CATALOGS[tool] for tool in all_tools if tool in _TOOL_CATALOGS]
     return tuple(
-        dict.fromkeys(CatalogKind.GLUE if kind is CatalogKind.HIVE and mode == _GLUE else kind for kind in found)
+        dict.fromkeys(CatalogKind.GLUE if kind is CatalogKind.HIVE and mode == _GLUE else kind for kind in kinds)
     )
 
 

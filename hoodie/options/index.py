@@ -15,7 +15,7 @@ INDEX_TYPE = key(
     "hoodie.index.type",
     one_of(
         [each for each in IndexType if each is not IndexType.CUSTOM],
-        known=("FLINK_STATE",),
+        unsupported=("FLINK_STATE",),
     ),
     "BLOOM",
 )
@@ -59,8 +59,8 @@ INDEX_CLASS = key("hoodie.index.class", index_class(), None)
 name of a Python class whose constructor takes no arguments (docs/INDEXES.md). The table remembers it."""
 
 
-def _index_type(named: IndexType, of_class: str | None) -> IndexType:
-    return named if of_class is None else IndexType.CUSTOM
+def _index_type(index_type: IndexType, of_class: str | None) -> IndexType:
+    return index_type if of_class is None else IndexType.CUSTOM
 
 
 @dataclass(frozen=True)

@@ -54,12 +54,12 @@ def index_named(name: str, *, stored: bool) -> KeyIndex:
             "hoodie.index.class to the dotted name of a Python class, before the table is written"
         )
     try:
-        found = getattr(importlib.import_module(module), attribute)
+        made_index = getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as exc:
         raise OptionError(
             f"hoodie.index.class={name!r} is no Python class that can be imported ({exc}); indexes written in Java are not run"
         ) from exc
-    return _checked(name, found() if isinstance(found, type) else found)
+    return _checked(name, made_index() if isinstance(made_index, type) else made_index)
 
 
 def _checked(name: str, index: object) -> KeyIndex:

@@ -132,7 +132,7 @@ def parse_key_settings(properties: Mapping[str, str], partition_fields: Sequence
     Raises:
         ValueError: a flag is neither true nor false.
     """
-    found = {name: properties.get(name, properties.get(_old(name), "")) for name in TIMEBASED}
+    texts = {name: properties.get(name, properties.get(_old(name), "")) for name in TIMEBASED}
     kinds = (
         [each.partition(":")[2] for each in partition_fields] if any(":" in each for each in partition_fields) else []
     )
@@ -142,7 +142,7 @@ def parse_key_settings(properties: Mapping[str, str], partition_fields: Sequence
     if slash is None and properties.get("hoodie.table.partition_extractor_class") == SLASH_EXTRACTOR:
         slash = True
     return KeySettings(
-        {name: value for name, value in found.items() if value},
+        {name: value for name, value in texts.items() if value},
         tuple(PartitionKind(kind.upper()) for kind in kinds) if are_kinds else (),
         _flag(properties, TIMESTAMPS_AS_TEXT),
         slash,
@@ -200,10 +200,10 @@ def timestamp_settings(timebased: Mapping[str, str], *, table: str) -> Timestamp
             )
         return timebased[name].strip()
 
-    named = needed(TYPE, TimestampType.EPOCHMILLISECONDS)
-    if named.upper() not in set(TimestampType):
-        raise OptionError(f"option {TYPE}={named!r} is not one of {', '.join(TimestampType)}")
-    kind = TimestampType(named.upper())
+    type_name = needed(TYPE, TimestampType.EPOCHMILLISECONDS)
+    if type_name.upper() not in set(TimestampType):
+        raise OptionError(f"option {TYPE}={type_name!r} is not one of {', '.join(TimestampType)}")
+    kind = TimestampType(type_name.upper())
     output = needed(OUTPUT_FORMAT, "yyyy/MM/dd")
     both = timebased.get(ZONE, "").strip()
     input_zone = both or timebased.get(INPUT_ZONE, "").strip()

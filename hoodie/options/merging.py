@@ -162,8 +162,8 @@ def delete_marker(properties: Mapping[str, str]) -> DeleteMarker | None:
     Raises:
         ValueError: there is only one of the two.
     """
-    found = [properties.get(PROPERTY_PREFIX + key) or properties.get(key, "") for key in (DELETE_FIELD, DELETE_MARKER)]
-    field, marker = found
+    texts = [properties.get(PROPERTY_PREFIX + key) or properties.get(key, "") for key in (DELETE_FIELD, DELETE_MARKER)]
+    field, marker = texts
     if bool(field) != bool(marker):
         there, missing = (DELETE_FIELD, DELETE_MARKER) if field else (DELETE_MARKER, DELETE_FIELD)
         raise ValueError(f"{there} is set without {missing}")
@@ -182,24 +182,24 @@ def merging_properties(
         OptionError: a table of this version cannot have the payload class.
     """
     event_time = mode is MergeMode.EVENT_TIME_ORDERING
-    found = {
+    result = {
         PAYLOAD: EVENT_TIME_PAYLOAD if event_time else COMMIT_TIME_PAYLOAD,
         STRATEGY: EVENT_TIME_STRATEGY if event_time else COMMIT_TIME_STRATEGY,
     }
     stored_mode = mode
     if payload or merger:
-        found = {PAYLOAD: payload or f"{_MERGER_PAYLOAD}{merger}", STRATEGY: PAYLOAD_STRATEGY}
+        result = {PAYLOAD: payload or f"{_MERGER_PAYLOAD}{merger}", STRATEGY: PAYLOAD_STRATEGY}
         stored_mode = MergeMode.CUSTOM
     if not layout.states_payload and not merger:
-        found = _meaning_of(payload) if payload else {}
+        result = _meaning_of(payload) if payload else {}
         stored_mode = mode
     if layout.states_merge_mode:
-        found[MODE] = stored_mode
+        result[MODE] = stored_mode
     if merger:
-        found[MERGER] = merger
+        result[MERGER] = merger
     if marker is not None:
-        found |= {PROPERTY_PREFIX + DELETE_FIELD: marker.field, PROPERTY_PREFIX + DELETE_MARKER: marker.marker}
-    return found
+        result |= {PROPERTY_PREFIX + DELETE_FIELD: marker.field, PROPERTY_PREFIX + DELETE_MARKER: marker.marker}
+    return result
 
 
 def _meaning_of(payload: str) -> dict[str, str]:
@@ -209,15 +209,15 @@ def _meaning_of(payload: str) -> dict[str, str]:
         raise OptionError(
             f"payload class {payload} is not written in tables of version 9 by this release: use version 6 or 8"
         )
-    found = {LEGACY_PAYLOAD: payload}
+    result = {LEGACY_PAYLOAD: payload}
     if rule.fill is not None:
-        found[PARTIAL_MODE] = next(name for name, fill in _FILLS.items() if fill is rule.fill)
+        result[PARTIAL_MODE] = next(name for name, fill in _FILLS.items() if fill is rule.fill)
     if rule.unavailable:
-        found[_UNAVAILABLE] = rule.unavailable
+        result[_UNAVAILABLE] = rule.unavailable
     if rule.delete_marker is not None:
-        found[PROPERTY_PREFIX + DELETE_FIELD] = rule.delete_marker.field
-        found[PROPERTY_PREFIX + DELETE_MARKER] = rule.delete_marker.marker
-    return found
+        result[PROPERTY_PREFIX + DELETE_FIELD] = rule.delete_marker.field
+        result[PROPERTY_PREFIX + DELETE_MARKER] = rule.delete_marker.marker
+    return result
 
 
 def creation_mode(

@@ -85,10 +85,10 @@ def parse_instant_option(
     text = value.strip()
     if (is_instant_time(text) and len(text) in {14, 17} and _is_date(text)) or text in BOOTSTRAP_INSTANTS:
         return InstantTime(text)
-    found = _of_text(text, zone, now or datetime.now(UTC))
-    if found is None:
+    parsed_moment = _of_text(text, zone, now or datetime.now(UTC))
+    if parsed_moment is None:
         raise OptionError(f"option {name}={value!r} is not an instant, expected {_FORMS}")
-    return format_instant(found)
+    return format_instant(parsed_moment)
 
 
 def parse_begin_option(

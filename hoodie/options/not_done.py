@@ -38,9 +38,9 @@ class NotDone:
     def names(self) -> tuple[str, ...]:
         return (*self.switches, *self.details)
 
-    def asked_by(self, given: Mapping[str, str]) -> list[str]:
-        """Which of these options (by their newest names in lower case) ask for it."""
-        texts = {name: given[name.lower()].strip() for name in self.names if name.lower() in given}
+    def asked_by(self, options: Mapping[str, str]) -> list[str]:
+        """Those of these options (by their newest names in lower case) that ask for it."""
+        texts = {name: options[name.lower()].strip() for name in self.names if name.lower() in options}
         asking = [name for name in self.switches if texts.get(name, "").lower() not in _NO]
         if not asking and any(name in texts for name in self.switches):
             return []
@@ -130,28 +130,31 @@ NOT_DONE: tuple[NotDone, ...] = (
 )
 
 
-def not_done(given: Mapping[str, tuple[str, str]], *, reading: bool) -> tuple[str, ...]:
-    """What was asked for and is not done, a sentence each; `given`: newest name in lower case -> name and text as set."""
+def not_done(options: Mapping[str, tuple[str, str]], *, reading: bool) -> tuple[str, ...]:
+    """A sentence for each thing that the options ask for and that is not done.
+
+    `options`: newest name in lower case -> name and text as set.
+    """
     return tuple(
-        f"{each.what} ({', '.join(given[name.lower()][0] for name in asking)})"
-        for each, asking in _asking(given, reading=reading)
+        f"{each.what} ({', '.join(options[name.lower()][0] for name in asking)})"
+        for each, asking in _asking(options, reading=reading)
         if not each.refused
     )
 
 
-def refusals(given: Mapping[str, tuple[str, str]], *, reading: bool) -> list[OptionError]:
+def refusals(options: Mapping[str, tuple[str, str]], *, reading: bool) -> list[OptionError]:
     """An error for each that would change what a query gives."""
-    found = []
-    for each, asking in _asking(given, reading=reading):
+    result = []
+    for each, asking in _asking(options, reading=reading):
         if each.refused:
-            shown = " and ".join(f"{given[name.lower()][0]}={given[name.lower()][1]!r}" for name in asking)
-            found.append(OptionError(f"option {shown} is not supported by this release: {each.what}"))
-    return found
+            settings = " and ".join(f"{options[name.lower()][0]}={options[name.lower()][1]!r}" for name in asking)
+            result.append(OptionError(f"option {settings} is not supported by this release: {each.what}"))
+    return result
 
 
-def _asking(given: Mapping[str, tuple[str, str]], *, reading: bool) -> Iterator[tuple[NotDone, list[str]]]:
-    """What was asked for, with the options that do so."""
-    texts = {name: text for name, (_, text) in given.items()}
+def _asking(options: Mapping[str, tuple[str, str]], *, reading: bool) -> Iterator[tuple[NotDone, list[str]]]:
+    """Everything that the options ask for and that is not done, with the options that do."""
+    texts = {name: text for name, (_, text) in options.items()}
     for each in NOT_DONE:
         asking = each.asked_by(texts) if each.reading is reading else []
         asking = [name for name in asking if not _only_hudi_mergers(name, texts[name.lower()])]

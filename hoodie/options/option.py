@@ -128,27 +128,29 @@ def _alone(value: T) -> T:
     return value
 
 
-def built(cls: type[T], given: Mapping[str, object], attempt: Callable[[Callable[[], Any]], Any], **known: object) -> T:
-    """The value of the options that were set, by their names; `known`: fields that are not made so.
+def built(
+    cls: type[T], options: Mapping[str, object], attempt: Callable[[Callable[[], Any]], Any], **other_fields: object
+) -> T:
+    """The value of the options that were set, by their names; `other_fields`: fields that are no options.
 
     Where the class has a method `check`, it is called to refuse options that contradict each other. Several fields may fail:
     `attempt` calls what makes one, and may go on after an error.
     """
-    made = dict(known)
+    arguments = dict(other_fields)
     for each in fields(cast(Any, cls)):
         keys, inside = each.metadata.get(_KEYS, ()), each.metadata.get(_GROUP)
-        if each.name in known:
+        if each.name in other_fields:
             continue
         if inside is not None:
-            made[each.name] = built(inside, given, attempt)
-        elif _MAKE in each.metadata and any(key.name in given for key in keys):
-            values = [given.get(key.name, key.default) for key in keys]
-            made[each.name] = attempt(partial(each.metadata[_MAKE], *values))
-    return cast(T, attempt(partial(_checked, cls, made)))
+            arguments[each.name] = built(inside, options, attempt)
+        elif _MAKE in each.metadata and any(key.name in options for key in keys):
+            values = [options.get(key.name, key.default) for key in keys]
+            arguments[each.name] = attempt(partial(each.metadata[_MAKE], *values))
+    return cast(T, attempt(partial(_checked, cls, arguments)))
 
 
-def _checked(cls: type[T], made: Mapping[str, Any]) -> T:
-    value = cls(**made)
+def _checked(cls: type[T], arguments: Mapping[str, Any]) -> T:
+    value = cls(**arguments)
     if (check := getattr(value, "check", None)) is not None:
         check()
     return value
@@ -161,14 +163,14 @@ def keys_of(cls: type, *, only: str = "") -> Keys:
     """
     inherited = {each.name for base in cls.__mro__[1:] if is_dataclass(base) for each in fields(base)}
     own = [each for each in fields(cls) if (each.name == only if only else each.name not in inherited)]
-    listed = [key for each in own for key in each.metadata.get(_KEYS, ())]
-    return (*listed, *(() if only else cls.__dict__.get("OTHERS", ())))
+    keys = [key for each in own for key in each.metadata.get(_KEYS, ())]
+    return (*keys, *(() if only else cls.__dict__.get("OTHERS", ())))
 
 
 def key_of(cls: type, name: str) -> Key[Any]:
     """The option of a field; of several the first."""
-    (found,) = (each.metadata[_KEYS][0] for each in fields(cast(Any, cls)) if each.name == name)
-    return cast(Key[Any], found)
+    (first_key,) = (each.metadata[_KEYS][0] for each in fields(cast(Any, cls)) if each.name == name)
+    return cast(Key[Any], first_key)
 
 
 def option_name(cls: type, name: str) -> str:

@@ -49,53 +49,53 @@ _HBASE_TABLE = key_of(HBaseOptions, "table")
 _QUERY, _BEGIN, _END = (key_of(ReadOptions, each) for each in ("query", "begin", "end"))
 
 
-def _table(given: GivenOptions) -> TableOptions:
-    payload, keygen = _payload(given), _keygen(given)
-    table: TableOptions = given.make(
+def _table(options: GivenOptions) -> TableOptions:
+    payload, keygen = _payload(options), _keygen(options)
+    table: TableOptions = options.make(
         TableOptions,
         keygen=keygen,
-        merge_mode=given.attempt(lambda: _merge_mode(given)),
+        merge_mode=options.attempt(lambda: _merge_mode(options)),
         payload=special_payload(str(payload.value)) if payload else None,
-        delete_marker=given.attempt(lambda: _delete_marker(given)),
-        index=_index(given),
-        index_name=_index_name(given),
-        bucket_engine=given.get(BUCKET_ENGINE),
-        bucket_count=given.get(BUCKET_COUNT),
-        bucket_fields=given.get(BUCKET_FIELDS),
-        bucket_rules=given.get(BUCKET_RULES),
-        timebased={key.name: value for key in TIMEBASED if (value := given.get(key)) is not None} or None,
+        delete_marker=options.attempt(lambda: _delete_marker(options)),
+        index=_index(options),
+        index_name=_index_name(options),
+        bucket_engine=options.get(BUCKET_ENGINE),
+        bucket_count=options.get(BUCKET_COUNT),
+        bucket_fields=options.get(BUCKET_FIELDS),
+        bucket_rules=options.get(BUCKET_RULES),
+        timebased={key.name: value for key in TIMEBASED if (value := options.get(key)) is not None} or None,
     )
     # By this one keys are deleted wherever they are: it says nothing of how the table's own are made.
     of_deletes = keygen is KeyGeneratorType.GLOBAL_DELETE
     return replace(table, keygen=None, partition_fields=None) if of_deletes else table
 
 
-def _keygen(given: GivenOptions) -> KeyGeneratorType | None:
-    return given.attempt(lambda: given.agreed("key generator", KEYGEN_TYPE, KEYGEN_CLASS))
+def _keygen(options: GivenOptions) -> KeyGeneratorType | None:
+    return options.attempt(lambda: options.agreed("key generator", KEYGEN_TYPE, KEYGEN_CLASS))
 
 
-def _index(given: GivenOptions) -> IndexType | None:
-    return given.get(INDEX_TYPE) if given.get(INDEX_CLASS) is None else IndexType.CUSTOM
+def _index(options: GivenOptions) -> IndexType | None:
+    return options.get(INDEX_TYPE) if options.get(INDEX_CLASS) is None else IndexType.CUSTOM
 
 
-def _index_name(given: GivenOptions) -> str | None:
-    """Which one it is, of indexes that are kept outside of the table."""
-    return given.get(INDEX_CLASS) or (given.get(_HBASE_TABLE) if _index(given) is IndexType.HBASE else None)
+def _index_name(options: GivenOptions) -> str | None:
+    """The name of an index that is kept outside of the table."""
+    return options.get(INDEX_CLASS) or (options.get(_HBASE_TABLE) if _index(options) is IndexType.HBASE else None)
 
 
-def _payload(given: GivenOptions) -> Given | None:
+def _payload(options: GivenOptions) -> Given | None:
     """The payload class of the table, as the options say it."""
-    payload = given.find(PAYLOAD_CLASS)
+    payload = options.find(PAYLOAD_CLASS)
     return None if payload is None or payload.value == DELETING_PAYLOAD else payload
 
 
-def _merge_mode(given: GivenOptions) -> MergeMode | None:
-    mode = given.agreed("merge mode", MERGE_MODE, MERGE_STRATEGY)
-    payload = _payload(given)
+def _merge_mode(options: GivenOptions) -> MergeMode | None:
+    mode = options.agreed("merge mode", MERGE_MODE, MERGE_STRATEGY)
+    payload = _payload(options)
     if payload is None:
         return mode
     by_class = PAYLOADS[str(payload.value)].mode
-    mode_option = given.find(MERGE_MODE) or given.find(MERGE_STRATEGY)
+    mode_option = options.find(MERGE_MODE) or options.find(MERGE_STRATEGY)
     if mode is MergeMode.CUSTOM:  # which the class tells
         mode = None if special_payload(str(payload.value)) else by_class
     elif mode_option is not None and mode is not by_class:
@@ -106,8 +106,8 @@ def _merge_mode(given: GivenOptions) -> MergeMode | None:
     return mode if special_payload(str(payload.value)) else by_class
 
 
-def _delete_marker(given: GivenOptions) -> DeleteMarker | None:
-    field, marker = given.find(DELETE_FIELD), given.find(DELETE_MARKER)
+def _delete_marker(options: GivenOptions) -> DeleteMarker | None:
+    field, marker = options.find(DELETE_FIELD), options.find(DELETE_MARKER)
     if (field is None) != (marker is None):
         there, missing = (field, DELETE_MARKER) if marker is None else (marker, DELETE_FIELD)
         raise OptionError(f"option {there.name if there else ''} needs {missing.name} beside it: set both, or neither")
@@ -122,11 +122,11 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
             each other: all that is wrong with the options, in one error.
         UnsupportedTableError: nothing is wrong but the table version, which this release does not write.
     """
-    given = Layers(options, defaults, WRITES)
-    attempt, given_options = given.faults.attempt, given.options
-    table, table_defaults = _table(given_options), _table(given.defaults)
-    not_done = given.not_done(reading=False)
-    index = given.make(
+    layers = Layers(options, defaults, WRITES)
+    attempt, given_options = layers.faults.attempt, layers.options
+    table, table_defaults = _table(given_options), _table(layers.defaults)
+    not_done = layers.not_done(reading=False)
+    index = layers.make(
         IndexOptions,
         choice=_index(given_options),
         bucket_engine=given_options.get(BUCKET_ENGINE),
@@ -134,31 +134,31 @@ def parse_write_options(options: Mapping[str, str], *, defaults: Mapping[str, st
         bucket_fields=given_options.get(BUCKET_FIELDS),
         bucket_rules=given_options.get(BUCKET_RULES),
     )
-    write = given.make(
+    write = layers.make(
         WriteOptions,
-        operation=attempt(lambda: _operation(given)),
+        operation=attempt(lambda: _operation(layers)),
         key_settings=attempt(lambda: table.over(table_defaults).key_settings),
         delete_marker=table.delete_marker or table_defaults.delete_marker,
         index=index,
-        view=attempt(lambda: _view(given)),
+        view=attempt(lambda: _view(layers)),
         in_all_partitions=_keygen(given_options) is KeyGeneratorType.GLOBAL_DELETE,
         commit_entries={name: str(options[name]) for name in given_options.notes},
     )
-    given.faults.say()
-    ignored = given.ignored(reading=False)
+    layers.faults.say()
+    ignored = layers.ignored(reading=False)
     return WriteRequest(
-        table, write, ignored, table_defaults, (*not_done, *not_registered(given.get), *not_told(given.get))
+        table, write, ignored, table_defaults, (*not_done, *not_registered(layers.get), *not_told(layers.get))
     )
 
 
-def _operation(given: Layers) -> WriteOperation:
-    operation, mode = given.get(_OPERATION), given.options.find(_OVERWRITE_MODE)
+def _operation(layers: Layers) -> WriteOperation:
+    operation, mode = layers.get(_OPERATION), layers.options.find(_OVERWRITE_MODE)
     if operation is WriteOperation.INSERT_OVERWRITE_TABLE and mode and mode.value is OverwriteMode.DYNAMIC:
         raise OptionError(
             f"{mode.name}={mode.text!r} replaces partitions and operation insert_overwrite_table the whole table: drop one of them, "
             "or use operation insert_overwrite"
         )
-    if given.get(PAYLOAD_CLASS) == DELETING_PAYLOAD:
+    if layers.get(PAYLOAD_CLASS) == DELETING_PAYLOAD:
         if operation not in (WriteOperation.UPSERT, WriteOperation.DELETE):
             raise OptionError(
                 f"{PAYLOAD_CLASS.name}={DELETING_PAYLOAD!r} deletes, and operation {operation.value.lower()} does not: "
@@ -166,7 +166,7 @@ def _operation(given: Layers) -> WriteOperation:
             )
         return WriteOperation.DELETE
     if operation is WriteOperation.UPSERT and (
-        given.get(_DROP_DUPLICATES) or given.get(_DUPLICATES) is not DuplicatePolicy.NONE
+        layers.get(_DROP_DUPLICATES) or layers.get(_DUPLICATES) is not DuplicatePolicy.NONE
     ):
         return WriteOperation.INSERT  # as Apache Hudi understands these options beside its default operation
     return operation
@@ -179,15 +179,15 @@ def parse_view_options(options: Mapping[str, str], *, defaults: Mapping[str, str
         OptionError: a value that is none of its option.
     """
     ours, unsaid = ({n: v for n, v in each.items() if n.lower() in VIEWS} for each in (options, defaults))
-    given = Layers(ours, unsaid, VIEWS)
-    view = given.faults.attempt(lambda: _view(given))
-    given.faults.say()
+    layers = Layers(ours, unsaid, VIEWS)
+    view = layers.faults.attempt(lambda: _view(layers))
+    layers.faults.say()
     return view
 
 
-def _view(given: Layers) -> ViewOptions:
-    view = given.make(ViewOptions)
-    return replace(view, remote=RemoteOptions.at(**vars(given.make(RemoteOptions)))) if view.type.is_remote else view
+def _view(layers: Layers) -> ViewOptions:
+    view = layers.make(ViewOptions)
+    return replace(view, remote=RemoteOptions.at(**vars(layers.make(RemoteOptions)))) if view.type.is_remote else view
 
 
 def parse_read_options(
@@ -203,21 +203,21 @@ def parse_read_options(
         OptionError: unknown keys, values that are none of their options, what is not supported, and options that contradict
             each other: all that is wrong with the options, in one error.
     """
-    given = Layers(options, defaults, READS)
-    attempt = given.faults.attempt
-    given.not_done(reading=True)  # of a query all of it is refused
-    begin = attempt(lambda: _instant(given, _BEGIN, parse_begin_option, zone))
-    end = attempt(lambda: _instant(given, _END, parse_instant_option, zone))
-    as_of = attempt(lambda: _as_of(given, zone, session_zone))
-    view = attempt(lambda: _view(given))
-    attempt(lambda: _check_range(given, begin, end, as_of))
-    given.faults.say()
-    return given.make(ReadOptions, begin=begin, end=end, as_of=as_of, view=view, ignored=given.ignored(reading=True))
+    layers = Layers(options, defaults, READS)
+    attempt = layers.faults.attempt
+    layers.not_done(reading=True)  # of a query all of it is refused
+    begin = attempt(lambda: _instant(layers, _BEGIN, parse_begin_option, zone))
+    end = attempt(lambda: _instant(layers, _END, parse_instant_option, zone))
+    as_of = attempt(lambda: _as_of(layers, zone, session_zone))
+    view = attempt(lambda: _view(layers))
+    attempt(lambda: _check_range(layers, begin, end, as_of))
+    layers.faults.say()
+    return layers.make(ReadOptions, begin=begin, end=end, as_of=as_of, view=view, ignored=layers.ignored(reading=True))
 
 
-def _check_range(given: Layers, begin: InstantTime | None, end: InstantTime | None, as_of: str | None) -> None:
+def _check_range(layers: Layers, begin: InstantTime | None, end: InstantTime | None, as_of: str | None) -> None:
     """The instants fit the query type, and each other."""
-    query = given.get(_QUERY)
+    query = layers.get(_QUERY)
     incremental = query is QueryType.INCREMENTAL
     for key, value, fits in (
         (_BEGIN, begin, incremental),
@@ -237,9 +237,9 @@ def _check_range(given: Layers, begin: InstantTime | None, end: InstantTime | No
         raise OptionError(f"{_BEGIN.name}={begin} is after {_END.name}={end}: swap them")
 
 
-def _as_of(given: Layers, zone: tzinfo | None, session_zone: tzinfo | None) -> InstantTime | None:
-    as_of = _instant(given, AS_OF, parse_instant_option, zone)
-    text = given.get(TIMESTAMP_AS_OF)
+def _as_of(layers: Layers, zone: tzinfo | None, session_zone: tzinfo | None) -> InstantTime | None:
+    as_of = _instant(layers, AS_OF, parse_instant_option, zone)
+    text = layers.get(TIMESTAMP_AS_OF)
     if text is None:
         return as_of
     if as_of is not None:
@@ -261,7 +261,7 @@ def _as_of(given: Layers, zone: tzinfo | None, session_zone: tzinfo | None) -> I
 
 
 def _instant(
-    given: Layers, key: Key[str | None], parse: Callable[..., InstantTime], zone: tzinfo | None
+    layers: Layers, key: Key[str | None], parse: Callable[..., InstantTime], zone: tzinfo | None
 ) -> InstantTime | None:
-    text = given.get(key)
+    text = layers.get(key)
     return None if text is None else parse(text, name=key.name, zone=zone)

@@ -68,13 +68,13 @@ _TOPICS: Mapping[str, tuple[type, ...]] = {
 
 def _groups() -> dict[str, tuple[Key[object], ...]]:
     """The options of each title; one that several values have is under the first."""
-    found: dict[str, tuple[Key[object], ...]] = {}
-    seen: set[str] = set()
+    result: dict[str, tuple[Key[object], ...]] = {}
+    names: set[str] = set()
     for title, topics in _TOPICS.items():
-        listed = {key.name: key for each in topics for key in keys_of(each)}
-        found[title] = tuple(key for name, key in listed.items() if name not in seen)
-        seen.update(listed)
-    return found
+        by_name = {key.name: key for each in topics for key in keys_of(each)}
+        result[title] = tuple(key for name, key in by_name.items() if name not in names)
+        names.update(by_name)
+    return result
 
 
 VALUES = tuple(each for topics in _TOPICS.values() for each in topics)

@@ -37,9 +37,9 @@ _OLD_STRATEGY = "hoodie.compaction.record.merger.strategy"
 
 def renewed_properties(config: TableConfig) -> dict[str, str]:
     """`hoodie.properties` of a table of an older version that becomes one of version 6."""
-    kept = {name: value for name, value in config.raw.items() if not name.startswith(METADATA)}
+    properties = {name: value for name, value in config.raw.items() if not name.startswith(METADATA)}
     return {
-        **kept,
+        **properties,
         VERSION: str(int(V6.version)),
         LAYOUT: str(V6.number),
         CHECKSUM: str(table_checksum(config.name, config.database_name)),
@@ -53,12 +53,14 @@ def upgraded_properties(config: TableConfig, layout: Layout) -> dict[str, str]:
         OptionError: a table of this version cannot merge as this one does.
     """
     dropped = (PAYLOAD, STRATEGY, _OLD_STRATEGY, PRECOMBINE, KEYGEN_CLASS)
-    kept = {name: value for name, value in config.raw.items() if name not in dropped and not name.startswith(METADATA)}
+    properties = {
+        name: value for name, value in config.raw.items() if name not in dropped and not name.startswith(METADATA)
+    }
     return {
-        **kept,
+        **properties,
         VERSION: str(int(layout.version)),
         LAYOUT: str(layout.number),
-        INITIAL_VERSION: kept.get(INITIAL_VERSION) or str(int(config.version)),
+        INITIAL_VERSION: properties.get(INITIAL_VERSION) or str(int(config.version)),
         PARTITION: partition_text(config.partition_fields, config.key_settings, layout),
         ORDERING: ",".join(config.ordering_fields),
         KEYGEN_TYPE: config.keygen,
@@ -81,16 +83,16 @@ def downgraded_properties(config: TableConfig, layout: Layout) -> dict[str, str]
         UnsupportedTableError: a table of this version cannot merge as this one does.
     """
     raw = config.raw
-    named = "" if config.merger else raw.get(PAYLOAD) or raw.get(LEGACY_PAYLOAD) or ""
-    payload = special_payload(named) or None if named else None
+    payload_class = "" if config.merger else raw.get(PAYLOAD) or raw.get(LEGACY_PAYLOAD) or ""
+    payload = special_payload(payload_class) or None if payload_class else None
     dropped = [*MERGING, PRECOMBINE]
     if layout is V6:
         dropped += [INITIAL_VERSION, V8.timeline.property, V8.history.property]
-    kept = {name: value for name, value in raw.items() if name not in dropped and not name.startswith(METADATA)}
+    properties = {name: value for name, value in raw.items() if name not in dropped and not name.startswith(METADATA)}
     own = PAYLOADS.get(payload or "")
     is_implied = own is not None and _said_of(own.delete_marker) == _said_of(config.delete_marker)
-    found = {
-        **kept,
+    result = {
+        **properties,
         VERSION: str(int(layout.version)),
         LAYOUT: str(layout.number),
         PARTITION: partition_text(config.partition_fields, config.key_settings, layout),
@@ -98,7 +100,7 @@ def downgraded_properties(config: TableConfig, layout: Layout) -> dict[str, str]
         PRECOMBINE: ",".join(config.ordering_fields),
         KEYGEN_TYPE: config.keygen,
         KEYGEN_CLASS: key_generator_class(config.keygen) if layout is V6 else "",
-        V6.history.property: kept.get(V6.history.property) or V6.history.default,
+        V6.history.property: properties.get(V6.history.property) or V6.history.default,
         **merging_properties(
             config.merge_mode,
             payload=payload,
@@ -107,13 +109,13 @@ def downgraded_properties(config: TableConfig, layout: Layout) -> dict[str, str]
             layout=layout,
         ),
     }
-    found = {key: str(value) for key, value in found.items() if value}
-    if _merging(parse_table_config(found, uri=config.uri).rule) != _merging(config.rule):
+    result = {key: str(value) for key, value in result.items() if value}
+    if _merging(parse_table_config(result, uri=config.uri).rule) != _merging(config.rule):
         raise UnsupportedTableError(
             f"table {config.uri} merges in a way that only version {int(config.version)} can say, so it cannot become one of version "
             f"{int(layout.version)}"
         )
-    return found
+    return result
 
 
 def _merging(rule: MergeRule) -> tuple[object, ...]:

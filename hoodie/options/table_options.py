@@ -104,7 +104,7 @@ DELETE_FIELD = key(merging.DELETE_FIELD, text("a column"), None)
 """Column of a delete marker: a row is a delete if the column holds `hoodie.payload.delete.marker`, as with `_hoodie_is_deleted`."""
 DELETE_MARKER = key(merging.DELETE_MARKER, text("a text"), None)
 """The marker, compared with the column's value as text."""
-MOR_INSERTS = key("hoodie.python.mor.inserts", one_of(MorInserts, known=("log",)), None)
+MOR_INSERTS = key("hoodie.python.mor.inserts", one_of(MorInserts, unsupported=("log",)), None)
 """Where new rows of a merge-on-read table go: `base_file`, so that every key is in the bloom filter of a base file. Apache
 Hudi's writers would not find keys that are in logs only, and would insert them a second time."""
 

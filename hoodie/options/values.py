@@ -201,15 +201,15 @@ def lock_provider() -> Kind[LockProvider]:
     providers = {**{provider.value: provider for provider in LockProvider}}
     for name, provider in LOCK_PROVIDER_CLASSES.items():
         providers[name.lower()] = providers[name.rpartition(".")[2].lower()] = provider
-    listed = ", ".join(LockProvider)
+    names = ", ".join(LockProvider)
 
     def read(value: str) -> LockProvider:
         provider = providers.get(one_name(value).lower())
         if provider is not None:
             return provider
-        raise ValueError(f"is no lock provider that is known: it can be {listed}, or the class of Apache Hudi")
+        raise ValueError(f"is no lock provider that is known: it can be {names}, or the class of Apache Hudi")
 
-    return Kind(f"{listed}, or the classes of Apache Hudi", read)
+    return Kind(f"{names}, or the classes of Apache Hudi", read)
 
 
 SUPPORTED_KEY_GENERATORS = (
@@ -410,16 +410,16 @@ def fields(of: str = "columns", *, typed: bool = False) -> Kind[tuple[str, ...]]
     return Kind(allowed, read)
 
 
-def one_of(values: Iterable[T], *, known: Iterable[str] = ()) -> Kind[T]:
+def one_of(values: Iterable[T], *, unsupported: Iterable[str] = ()) -> Kind[T]:
     """`choice` of values that are their own words, such as those of an enumeration."""
-    return choice({str(value): value for value in values}, known=known)
+    return choice({str(value): value for value in values}, unsupported=unsupported)
 
 
-def choice(values: Mapping[str, T_co], *, known: Iterable[str] = ()) -> Kind[T_co]:
-    """One of some words, in any case. `known`: words of Apache Hudi that are unsupported here, not misspelt."""
+def choice(values: Mapping[str, T_co], *, unsupported: Iterable[str] = ()) -> Kind[T_co]:
+    """One of some words, in any case. `unsupported`: words of Apache Hudi that are unsupported here, not misspelt."""
     allowed = ", ".join(values)
     folded = {word.lower(): value for word, value in values.items()}
-    refused = {word.lower(): word for word in known}
+    refused = {word.lower(): word for word in unsupported}
 
     def read(value: str) -> T_co:
         word = value.lower()
@@ -441,8 +441,8 @@ def named_class(kind: Kind[T_co]) -> Kind[T_co]:
 def only(value: str, why: str) -> Kind[str]:
     """The one value that says what happens here anyway; any other is refused with the reason."""
 
-    def read(given: str) -> str:
-        if given.lower() != value.lower():
+    def read(word: str) -> str:
+        if word.lower() != value.lower():
             raise ValueError(f"is not supported by this release, only {value or 'none'} is: {why}")
         return value
 
@@ -453,17 +453,17 @@ _CHOSEN = (*SUPPORTED_KEY_GENERATORS, KeyGeneratorType.GLOBAL_DELETE)
 """Of a write; one that deletes by keys alone makes no table."""
 
 
-def _key_generator(known: Mapping[str, KeyGeneratorType]) -> Callable[[str], KeyGeneratorType]:
-    folded = {name.lower(): kind for name, kind in known.items()}
+def _key_generator(classes: Mapping[str, KeyGeneratorType]) -> Callable[[str], KeyGeneratorType]:
+    folded = {name.lower(): kind for name, kind in classes.items()}
     supported = ", ".join(_CHOSEN)
 
     def read(value: str) -> KeyGeneratorType:
         kind = folded.get(one_name(value).lower())
         if kind in _CHOSEN:
             return kind
-        if kind is not None or known is KEY_GENERATOR_CLASSES:
+        if kind is not None or classes is KEY_GENERATOR_CLASSES:
             raise ValueError(f"is a key generator that is not supported by this release, which has {supported}")
-        hint = did_you_mean(value, known)
+        hint = did_you_mean(value, classes)
         raise ValueError(f"is not one of {supported}" + (f"; {hint}" if hint else ""))
 
     return read

@@ -132,15 +132,15 @@ _PAIR = re.compile(r"\s*(?P<key>[A-Za-z]+)\s*=\s*(?:'(?P<quoted>(?:[^']|'')*)'|(
 
 
 def _pairs(value: str) -> tuple[tuple[str, str], ...]:
-    found, at = [], 0
+    pairs, at = [], 0
     while at < len(value):
         pair = _PAIR.match(value, at)
         if pair is None:
             raise ValueError("is no list of KEY=TEXT, a text with a comma or a quote in single quotes")
         quoted = pair["quoted"]
-        found.append((pair["key"], (pair["plain"] or "").rstrip() if quoted is None else quoted.replace("''", "'")))
+        pairs.append((pair["key"], (pair["plain"] or "").rstrip() if quoted is None else quoted.replace("''", "'")))
         at = pair.end()
-    return tuple(found)
+    return tuple(pairs)
 
 
 @dataclass(frozen=True)

@@ -236,4 +236,4 @@ def with_reasons(names: Iterable[str]) -> str:
     together: dict[str, list[str]] = {}
     for name in names:
         together.setdefault(reason(name), []).append(name)
-    return "; ".join(f"{', '.join(found)} ({why})" for why, found in together.items())
+    return "; ".join(f"{', '.join(names_of_reason)} ({why})" for why, names_of_reason in together.items())

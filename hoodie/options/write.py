@@ -79,7 +79,7 @@ class WriteOptions(FileSettings, StreamSettings):
                 "insert_overwrite_table": WriteOperation.INSERT_OVERWRITE_TABLE,
                 "delete_partition": WriteOperation.DELETE_PARTITION,
             },
-            known=(
+            unsupported=(
                 *("bootstrap", "cluster", "compact", "log_compact", "index", "alter_schema", "bucket_rescale"),
                 *("insert_prepped", "upsert_prepped", "bulk_insert_prepped", "delete_prepped"),
             ),

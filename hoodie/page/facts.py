@@ -179,7 +179,9 @@ def _facts(context: TableContext, snapshot: Snapshot) -> TableFacts:
             Pending(i, parse_instant(i.time), _planned(snapshot, i), explain_pending(i, table=context.storage.uri))
             for i in snapshot.timeline.pending()
         ),
-        partitions=tuple(_partition(path, found) for path, found in sorted(by_partition.items())),
+        partitions=tuple(
+            _partition(path, slices_of_partition) for path, slices_of_partition in sorted(by_partition.items())
+        ),
         sizes=tuple(sizes),
         slices_with_logs=sum(1 for each in slices if each.logs),
         most_logs=max((len(each.logs) for each in slices), default=0),
@@ -195,8 +197,8 @@ def _moment(context: TableContext, seconds: float) -> datetime:
 
 
 def _marks(snapshot: Snapshot) -> Iterable[Mark]:
-    done = snapshot.timeline.commits
-    metadata = dict(zip((commit.time for commit in done), snapshot.active.read_commits(done), strict=True))
+    commits = snapshot.timeline.commits
+    metadata = dict(zip((commit.time for commit in commits), snapshot.active.read_commits(commits), strict=True))
     for instant in snapshot.timeline:
         began = parse_instant(instant.time)
         if instant.is_completed and instant.action in WRITES:

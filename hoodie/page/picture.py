@@ -59,11 +59,11 @@ def timeline_picture(marks: Sequence[Mark]) -> str:
 
 def commit_bars(marks: Sequence[Mark]) -> tuple[str, str]:
     """What each of the last completed commits wrote, oldest first, and the scale of it."""
-    shown = [mark for mark in marks if mark.instant.is_completed and mark.bytes_written][-_BARS:]
-    most = max(mark.bytes_written for mark in shown)
-    wide = (_WIDTH - _SCALE) / max(len(shown), 12)
+    newest = [mark for mark in marks if mark.instant.is_completed and mark.bytes_written][-_BARS:]
+    most = max(mark.bytes_written for mark in newest)
+    wide = (_WIDTH - _SCALE) / max(len(newest), 12)
     bottom = _HEIGHT - 8
-    label = f"bytes written by the last {format_count(len(shown), 'commit')}"
+    label = f"bytes written by the last {format_count(len(newest), 'commit')}"
     parts = [_opening(_HEIGHT, label, left=_SCALE)]
     scale = [_opening(_HEIGHT, "scale of bytes", width=_SCALE)]
     for share in (0.5, 1.0):
@@ -71,7 +71,7 @@ def commit_bars(marks: Sequence[Mark]) -> tuple[str, str]:
         parts.append(f'<line class="grid" x1="{_SCALE}" y1="{y:.1f}" x2="{_WIDTH}" y2="{y:.1f}"/>')
         scale.append(f'<text class="scale" x="62" y="{y + 4:.1f}">{format_size(round(most * share))}</text>')
     parts.append(f'<line class="lane" x1="{_SCALE}" y1="{bottom}" x2="{_WIDTH}" y2="{bottom}"/>')
-    for number, mark in enumerate(shown):
+    for number, mark in enumerate(newest):
         tall = max(1.5, (bottom - 16) * mark.bytes_written / most)
         parts.append(
             f'<rect class="{class_of(mark.lane)}" x="{_SCALE + wide * number + 1:.1f}" y="{bottom - tall:.1f}" rx="1.5" '

@@ -98,7 +98,7 @@ def _oldest(facts: TableFacts) -> str:
 def _timeline(facts: TableFacts) -> str:
     if not facts.marks:
         return "<p>Nothing was written yet.</p>"
-    shown = facts.marks[-INSTANTS_SHOWN:]
+    marks = facts.marks[-INSTANTS_SHOWN:]
     rows = [
         (
             mark.instant.time,
@@ -109,11 +109,11 @@ def _timeline(facts: TableFacts) -> str:
             f"{mark.deleted:,}",
             format_size(mark.bytes_written) if mark.files else "",
         )
-        for mark in reversed(shown)
+        for mark in reversed(marks)
     ]
     header = ("instant", "what", "state", "inserted", "updated", "deleted", "written")
-    newest = "" if len(shown) == len(facts.marks) else f", the newest of {len(facts.marks):,}"
-    title = f"{format_count(len(shown), 'instant')}{newest}"
+    newest = "" if len(marks) == len(facts.marks) else f", the newest of {len(facts.marks):,}"
+    title = f"{format_count(len(marks), 'instant')}{newest}"
     return (
         f"<p>{_text(_spread(facts))} The larger a mark, the more was written; a ring is not completed.</p>"
         f"{_legend(facts.marks, 'legend lanes')}{_wide(timeline_picture(facts.marks))}"
@@ -190,7 +190,7 @@ def _amplification(facts: TableFacts) -> str:
 def _partitions(facts: TableFacts) -> str:
     ordered = sorted(facts.partitions, key=lambda each: (-_bytes(each), each.path))
     most = max(map(_bytes, ordered), default=0)
-    shown = ordered[:PARTITIONS_SHOWN]
+    largest = ordered[:PARTITIONS_SHOWN]
     rows = [
         (
             each.path or "(root)",
@@ -200,7 +200,7 @@ def _partitions(facts: TableFacts) -> str:
             format_size(each.log_bytes),
             _Bar(each.base_bytes / most if most else 0, each.log_bytes / most if most else 0),
         )
-        for each in shown
+        for each in largest
     ]
     smaller = ordered[PARTITIONS_SHOWN:]
     more = (

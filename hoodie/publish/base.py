@@ -98,9 +98,9 @@ class Publisher(Protocol):
         """Give back the room that staged files take; what was published, and its markers, stay for the rollback."""
         ...
 
-    def clear(self, instant: str, known: Sequence[str] | None = None) -> None:
-        """Remove markers and staging of an instant that is completed. `known`: what `publish` gave, where nothing else is left of it;
-        None: it has to be looked for.
+    def clear(self, instant: str, paths: Sequence[str] | None = None) -> None:
+        """Remove markers and staging of an instant that is completed. `paths`: the result of `publish`, where no other files are left;
+        None: look for them.
         """
         ...
 

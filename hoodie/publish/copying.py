@@ -58,8 +58,8 @@ class Decision(NamedTuple):
     def decode(cls, content: bytes, *, path: str) -> Decision:
         line, _, data = content.partition(b"\n")
         try:
-            found = json.loads(line)
-            return cls(Verdict(found["decision"]), str(found["path"]), data)
+            fields = json.loads(line)
+            return cls(Verdict(fields["decision"]), str(fields["path"]), data)
         except (ValueError, KeyError, TypeError) as exc:
             raise CorruptFileError(f"{path} does not say how its instant was decided ({exc}): {line[:80]!r}") from exc
 
@@ -139,9 +139,9 @@ class CopyingPublisher:
         staged = [info.path for info in self._storage.list(staging_folder(instant), recursive=True)]
         self._each(self._storage.delete, [path for path in staged if path != _decision_path(instant)])
 
-    def clear(self, instant: str, known: Sequence[str] | None = None) -> None:
-        if known is not None:  # what is left all the same, the next write removes
-            self._storage.delete_all([*known, _decision_path(instant)])
+    def clear(self, instant: str, paths: Sequence[str] | None = None) -> None:
+        if paths is not None:  # the next write removes files that are missing in `paths`
+            self._storage.delete_all([*paths, _decision_path(instant)])
             return
         self._each(self._storage.delete_folder, [join(MARKERS, instant), staging_folder(instant)])
 

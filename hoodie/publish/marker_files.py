@@ -53,9 +53,9 @@ def encode_markers(names: Sequence[str]) -> bytes:
 
 def read_marker_files(storage: Storage, folder: str) -> Mapping[int, list[str]]:
     """Number of each file of gathered markers -> the markers in it."""
-    found = {}
+    result = {}
     for info in storage.list(folder):
         number = info.name.removeprefix(PREFIX)
         if number.isdigit():
-            found[int(number)] = [line for line in storage.read(info.path).decode().splitlines() if line]
-    return found
+            result[int(number)] = [line for line in storage.read(info.path).decode().splitlines() if line]
+    return result

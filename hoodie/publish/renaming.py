@@ -72,8 +72,8 @@ class RenamingPublisher:
         self._storage.create_new(path, data, via=str(epoch) if self._leased else staging_folder(instant))
 
     def _epoch_folder(self, instant: str) -> str | None:
-        found = self._storage.list(staging_folder(instant))
-        return next((i.path for i in found if i.is_folder and i.name.startswith(_EPOCH)), None)
+        infos = self._storage.list(staging_folder(instant))
+        return next((i.path for i in infos if i.is_folder and i.name.startswith(_EPOCH)), None)
 
     def fence(self, instant: str) -> None:
         staging, fenced = staging_folder(instant), _fenced_folder(instant)
@@ -88,7 +88,7 @@ class RenamingPublisher:
     def abandon(self, instant: str) -> None:
         self._storage.delete_folder(staging_folder(instant))
 
-    def clear(self, instant: str, known: Sequence[str] | None = None) -> None:
+    def clear(self, instant: str, paths: Sequence[str] | None = None) -> None:
         self._storage.delete_folder(join(MARKERS, instant))
         self._storage.delete_folder(staging_folder(instant))
 

@@ -95,17 +95,17 @@ class _Column:
 
     def where(self, condition: pc.Expression) -> Flags:
         """The slices with a file whose low and high fulfil the condition, or may, as they are not known."""
-        found = np.zeros(len(self._ranges), np.bool_)
-        found[self.bounds.filter(condition).column("row").to_numpy()] = True
-        return self.judged(found)
+        flags = np.zeros(len(self._ranges), np.bool_)
+        flags[self.bounds.filter(condition).column("row").to_numpy()] = True
+        return self.judged(flags)
 
-    def judged(self, found: Flags) -> Flags:
+    def judged(self, flags: Flags) -> Flags:
         """Verdicts for the slices out of those for files with known bounds."""
-        return self._of_slices((found | self._unknown) & self._filled)
+        return self._of_slices((flags | self._unknown) & self._filled)
 
     def _of_slices(self, flags: Flags) -> Flags:
-        found: Flags = np.logical_or.reduceat(flags, self._starts)
-        return found
+        result: Flags = np.logical_or.reduceat(flags, self._starts)
+        return result
 
 
 class _Judge:
@@ -123,8 +123,8 @@ class _Judge:
             case Always(value):
                 return self._always(value)
             case Filled(str(name), value):
-                found = Verdict(self._column(name).values, self._nowhere())
-                return found if value else _negated(found)
+                verdict = Verdict(self._column(name).values, self._nowhere())
+                return verdict if value else _negated(verdict)
             case Compared(str(name)) | Among(str(name)) | Like(str(name)):  # of what is computed bounds say nothing
                 return self._judged(condition, name)
             case IsNull(str(name)):
@@ -148,18 +148,18 @@ class _Judge:
         try:
             match condition:
                 case Compared(_, op, value):
-                    found = _compared(column, op, pc.scalar(value))
+                    result = _compared(column, op, pc.scalar(value))
                 case Among(_, values):
-                    found = _among(column, values)
+                    result = _among(column, values)
                 case _:
                     return Verdict(_begins(column, condition), column.values)
         except _FOREIGN:
             return self._open()
         if not column.floating:
-            return found
+            return result
         if isinstance(condition, Compared) and condition.op is Op.NE:
-            return Verdict(column.values, found.may_not)
-        return Verdict(found.may, column.values)
+            return Verdict(column.values, result.may_not)
+        return Verdict(result.may, column.values)
 
     def _column(self, name: str) -> _Column:
         if name not in self._columns:
@@ -181,8 +181,8 @@ def _both(one: Verdict, other: Verdict) -> Verdict:
     return Verdict(one.may & other.may, one.may_not | other.may_not)
 
 
-def _negated(found: Verdict) -> Verdict:
-    return Verdict(found.may_not, found.may)
+def _negated(verdict: Verdict) -> Verdict:
+    return Verdict(verdict.may_not, verdict.may)
 
 
 def _compared(column: _Column, op: Op, value: pc.Expression) -> Verdict:
@@ -249,9 +249,9 @@ def _by_guarantees(where: pc.Expression, schema: pa.Schema, ranges: Ranges, coun
     dataset: Any = ds.FileSystemDataset.from_paths(
         [str(at) for at in range(count)], schema, form, fs.LocalFileSystem(), partitions=guarantees
     )
-    found = np.zeros(count, np.bool_)
-    found[[int(fragment.path) for fragment in dataset.get_fragments(filter=where)]] = True
-    return found
+    result = np.zeros(count, np.bool_)
+    result[[int(fragment.path) for fragment in dataset.get_fragments(filter=where)]] = True
+    return result
 
 
 def _guarantee(

@@ -32,21 +32,21 @@ def by_expressions(
     kinds: Mapping[str, pa.DataType],
     candidates: Sequence[Sequence[FileSlice]],
 ) -> npt.NDArray[np.bool_]:
-    """Which candidates may have rows that fulfil the filter, for all that is known. `kinds`: columns that files may be asked for."""
-    kept = np.ones(len(candidates), np.bool_)
+    """Which candidates may have rows that fulfil the filter, by the bounds. `kinds`: columns that files may be asked for."""
+    mask = np.ones(len(candidates), np.bool_)
     if context.catalogue is None or not isinstance(where, Condition):
-        return kept
-    for part, made in _parts(where, kinds):
+        return mask
+    for part, value in _parts(where, kinds):
         files = [[path for piece in slices for path in _paths(piece)] for slices in candidates]
         every = list(dict.fromkeys(path for paths in files for path in paths))
-        found = context.catalogue.made_bounds(snapshot.timeline, made, every)
-        if found is None:
+        bounds = context.catalogue.made_bounds(snapshot.timeline, value, every)
+        if bounds is None:
             continue
-        known = {path: each or UNKNOWN for path, each in zip(every, found, strict=True)}
-        ranges = {_VALUE: [[known[path] for path in paths] for paths in files]}
+        ranges_of = {path: each or UNKNOWN for path, each in zip(every, bounds, strict=True)}
+        ranges = {_VALUE: [[ranges_of[path] for path in paths] for paths in files]}
         compared = replace(part, column=_VALUE)
-        kept &= may_match(compared, pa.schema([(_VALUE, made.kind)]), ranges, len(candidates))
-    return kept
+        mask &= may_match(compared, pa.schema([(_VALUE, value.kind)]), ranges, len(candidates))
+    return mask
 
 
 def _paths(piece: FileSlice) -> Iterator[str]:
@@ -61,12 +61,12 @@ def _parts(where: Condition, kinds: Mapping[str, pa.DataType]) -> Iterator[tuple
         for each in where.parts:
             yield from _parts(each, kinds)
     elif isinstance(where, Compared | Among) and isinstance(where.column, Computed):
-        made = _made(where.column, kinds)
-        if made is not None:
-            yield where, made
+        value = _indexed_value(where.column, kinds)
+        if value is not None:
+            yield where, value
 
 
-def _made(value: Computed, kinds: Mapping[str, pa.DataType]) -> Made | None:
+def _indexed_value(value: Computed, kinds: Mapping[str, pa.DataType]) -> Made | None:
     column, *rest = value.arguments
     if not isinstance(column, str) or column not in kinds:
         return None

@@ -69,12 +69,12 @@ def _keys_in(condition: Condition, columns: set[str], spelled: Callable[[pa.Arra
         case Among(str(column), values) if column in columns:
             return spelled(values)
         case Joined(every, parts):
-            found = [_keys_in(part, columns, spelled) for part in parts]
-            known = [keys for keys in found if keys is not None]
+            keys_of_parts = [_keys_in(part, columns, spelled) for part in parts]
+            key_lists = [keys for keys in keys_of_parts if keys is not None]
             if every:
-                return min(known, key=len, default=None)
-            if known and len(known) == len(found):
-                keys: pa.Array = pc.unique(pa.concat_arrays(known))
+                return min(key_lists, key=len, default=None)
+            if key_lists and len(key_lists) == len(keys_of_parts):
+                keys: pa.Array = pc.unique(pa.concat_arrays(key_lists))
                 return keys
     return None
 
@@ -85,8 +85,8 @@ def values_asked_for(where: object, config: TableConfig, columns: Collection[str
         each.startswith(SECONDARY_INDEX) for each in config.metadata_partitions
     ):
         return {}
-    found = ((column, _keys_in(where, {column}, _same)) for column in _columns(where) if column in columns)
-    return {column: values for column, values in found if values is not None and len(values) <= _MAX_VALUES}
+    pairs = ((column, _keys_in(where, {column}, _same)) for column in _columns(where) if column in columns)
+    return {column: values for column, values in pairs if values is not None and len(values) <= _MAX_VALUES}
 
 
 def _columns(condition: Condition) -> list[str]:
@@ -118,13 +118,13 @@ def groups_with(
     """
     if context.catalogue is None:
         return None
-    there, listed = set(groups), {group.partition_path for group in groups}
+    there, paths = set(groups), {group.partition_path for group in groups}
     is_unique = _has_one_place(context.config)
-    found = context.catalogue.groups_of(snapshot.timeline, keys, listed, is_unique=is_unique, stored=stored)
-    if found is None:
+    places = context.catalogue.groups_of(snapshot.timeline, keys, paths, is_unique=is_unique, stored=stored)
+    if places is None:
         return None
     # A place that is none any more says that the index is wrong. Partitions that do not fit the filter were not listed.
-    return found if all(each in there or each.partition_path not in listed for each in found) else None
+    return places if all(each in there or each.partition_path not in paths for each in places) else None
 
 
 def _has_one_place(config: TableConfig) -> bool:
@@ -132,16 +132,16 @@ def _has_one_place(config: TableConfig) -> bool:
     return not config.partition_fields or config.index in GLOBAL_INDEXES
 
 
-def keys_with_values(context: TableContext, snapshot: Snapshot, wanted: Mapping[str, pa.Array]) -> pa.Array | None:
+def keys_with_values(context: TableContext, snapshot: Snapshot, values_of: Mapping[str, pa.Array]) -> pa.Array | None:
     """The record keys of the rows that a filter asks for by values of columns, by a secondary index; None where that cannot say so, or
     has too many.
     """
     if context.catalogue is None or not _has_one_place(context.config):
         return None
-    for column, values in wanted.items():
-        found = context.catalogue.keys_with(snapshot.timeline, column, values, MAX_KEYS)
-        if found is not None:
-            return found
+    for column, values in values_of.items():
+        result = context.catalogue.keys_with(snapshot.timeline, column, values, MAX_KEYS)
+        if result is not None:
+            return result
     return None
 
 
@@ -193,7 +193,7 @@ class _Hashed:
 
 def _may_hold(storage: Storage, cache: Cache, keys: _Hashed, base: BaseFile) -> bool:
     name = (storage.identity, base.path, base.size_bytes)
-    bloom = cache.get(_FILTERS, name, partial(_filter_of, storage, base), lambda kept: kept.size_bytes).bloom
+    bloom = cache.get(_FILTERS, name, partial(_filter_of, storage, base), lambda entry: entry.size_bytes).bloom
     return bloom is None or keys.in_filter(bloom)
 
 

@@ -90,12 +90,12 @@ def plan_changes(snapshot: Snapshot, begin: InstantTime | None, end: InstantTime
         metadata = snapshot.active.read_commit(instant)
         if metadata.operation in MOVES_ROWS or instant.time in timeline.compactions:
             continue
-        found = list(_steps(snapshot, instant, metadata))
-        cleaned = next((group for group, step in found if step is None), None)
+        pairs = list(_steps(snapshot, instant, metadata))
+        cleaned = next((group for group, step in pairs if step is None), None)
         if cleaned is not None:
             why = f"files of the range were cleaned (file group {cleaned.file_id} in partition {cleaned.partition_path!r})"
             raise InstantNotFoundError(_too_early(snapshot, instant.position, why, table=table))
-        steps.append([step for _, step in found if step is not None])
+        steps.append([step for _, step in pairs if step is not None])
     return [step for of_commit in reversed(steps) for step in of_commit]
 
 
@@ -138,11 +138,11 @@ def _steps(snapshot: Snapshot, instant: Instant, metadata: CommitMetadata) -> It
             yield group, step if before else None
     for group in sorted(stats):
         before, after = view.slice_of(group, until=earlier.timeline), view.slice_of(group, until=then.timeline)
-        kept = all(_is_kept(stat, before, after) for stat in stats[group])
+        is_complete = all(_is_kept(stat, before, after) for stat in stats[group])
         deletes = before is not None and any(stat.num_deletes for stat in stats[group])
         inserts = before is None or any(_may_insert(stat) for stat in stats[group])
         step = Step(instant.time, before, after, earlier.visible, then.visible, deletes=deletes, inserts=inserts)
-        yield group, step if kept else None
+        yield group, step if is_complete else None
 
 
 def _may_insert(stat: WriteStat) -> bool:

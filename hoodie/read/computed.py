@@ -43,7 +43,7 @@ def field_of(column: str, kind: pa.DataType, names: Sequence[str]) -> Computed:
         Misfit: there is none of this name.
     """
     path = column
-    found: list[str] = []
+    spelled_names: list[str] = []
     for name in names:
         fields: Any = kind
         if not pa.types.is_struct(kind):
@@ -55,10 +55,10 @@ def field_of(column: str, kind: pa.DataType, names: Sequence[str]) -> Computed:
             raise Misfit(
                 f"there is no field {name!r} in {path!r}{f'; {hint} The' if hint else '; the'} fields are {', '.join(there)}"
             )
-        found += same
+        spelled_names += same
         kind = fields.field(same[0]).type
         path = f"{path}.{same[0]}"
-    return Computed(Function.FIELD, (column, *map(pa.scalar, found)), kind)
+    return Computed(Function.FIELD, (column, *map(pa.scalar, spelled_names)), kind)
 
 
 def compute(sign: str, left: Operand, right: Operand, kinds: Kinds) -> Operand:
@@ -96,7 +96,7 @@ def compute(sign: str, left: Operand, right: Operand, kinds: Kinds) -> Operand:
         digits = (one.precision + other.precision + 1, one.scale + other.scale)
     if digits[0] > _MAX_DIGITS:
         raise Misfit(
-            f"{_named(left)} {sign} {_named(right)} may have {digits[0]} digits, and a decimal has {_MAX_DIGITS} at most"
+            f"{_description(left)} {sign} {_description(right)} may have {digits[0]} digits, and a decimal has {_MAX_DIGITS} at most"
         )
     return Computed(function, (_as(left, one, kinds), _as(right, other, kinds)), pa.decimal128(*digits))
 
@@ -173,7 +173,7 @@ def _family(operand: Operand, kinds: Kinds, *, beside: Operand | None = None) ->
         return _DOUBLE
     if types.is_decimal(kind) or types.is_date32(kind):
         return kind
-    raise Misfit(f"{_named(operand)} is {kind}, and is not computed with")
+    raise Misfit(f"{_description(operand)} is {kind}, and is not computed with")
 
 
 def _decimal(operand: Operand, family: Any) -> Any:
@@ -206,7 +206,7 @@ def _as(operand: Operand, kind: pa.DataType, kinds: Kinds) -> Column | pa.Scalar
     return column if kind_of(operand, kinds) == kind else Computed(Function.CAST, (column,), kind)
 
 
-def _named(operand: Operand) -> str:
+def _description(operand: Operand) -> str:
     if isinstance(operand, Reference):
         return f"column {operand.name!r}"
     return str(operand.value if isinstance(operand, Literal) else operand)
@@ -258,7 +258,7 @@ def call(name: str, arguments: Sequence[Operand], kinds: Kinds) -> Operand:
     if word == "abs":
         family = _family(operand, kinds)
         if family == _DATE:
-            raise Misfit(f"{_named(operand)} is {kind}, and abs takes numbers")
+            raise Misfit(f"{_description(operand)} is {kind}, and abs takes numbers")
         return Computed(Function.ABS, (_as(operand, family, kinds),), family)
     if pa.types.is_timestamp(kind):
         moment = column_of(operand)
@@ -268,7 +268,7 @@ def call(name: str, arguments: Sequence[Operand], kinds: Kinds) -> Operand:
     elif pa.types.is_date32(kind):
         return Computed(_OF_DATES[word], (column_of(operand),), _INTEGER)
     else:
-        raise Misfit(f"{_named(operand)} is {kind}, and {word} takes a date or a timestamp")
+        raise Misfit(f"{_description(operand)} is {kind}, and {word} takes a date or a timestamp")
     return Computed(_OF_DATES[word], (day,), _INTEGER)
 
 
@@ -279,7 +279,7 @@ def _of_texts(function: Function, arguments: Sequence[Operand], kinds: Kinds) ->
         if isinstance(each, Literal) and not isinstance(each.value, str):
             raise Misfit(f"{function} takes texts, and {str(each.value)[:40]!r} is none: write it in single quotes")
         if not isinstance(each, Literal) and not is_text(kind_of(each, kinds)):
-            raise Misfit(f"{function} takes texts, and {_named(each)} is {kind_of(each, kinds)}")
+            raise Misfit(f"{function} takes texts, and {_description(each)} is {kind_of(each, kinds)}")
     kind = _INTEGER if function is Function.LENGTH else _TEXT
     return Computed(function, tuple(_as(each, _TEXT, kinds) for each in arguments), kind)
 
@@ -290,11 +290,11 @@ def _substr(arguments: Sequence[Operand], kinds: Kinds) -> Operand:
     if len(numbers) != len(places) or not numbers or numbers[0] < 1 or numbers[-1] < 0:
         raise Misfit("substr takes a place from 1 on, and a length, both as numbers: substr(name, 1, 3)")
     start = numbers[0] - 1
-    found = _of_texts(Function.SUBSTR, [text], kinds)
-    if isinstance(found, Literal) or not isinstance(found, Computed):
-        return found
+    result = _of_texts(Function.SUBSTR, [text], kinds)
+    if isinstance(result, Literal) or not isinstance(result, Computed):
+        return result
     stop = pa.scalar(start + numbers[1] if len(numbers) > 1 else None, _INTEGER)
-    return Computed(Function.SUBSTR, (*found.arguments, pa.scalar(start, _INTEGER), stop), _TEXT)
+    return Computed(Function.SUBSTR, (*result.arguments, pa.scalar(start, _INTEGER), stop), _TEXT)
 
 
 def _coalesced(arguments: Sequence[Operand], kinds: Kinds) -> Operand:
@@ -327,33 +327,33 @@ def choose(pairs: Sequence[tuple[Condition, Operand]], rest: Operand, kinds: Kin
 
 def _common(values: Sequence[Operand], kinds: Kinds) -> pa.DataType | None:
     """The type of the columns among the values, which literals take; None: there is none among them."""
-    found: pa.DataType | None = None
+    result: pa.DataType | None = None
     for each in values:
         if isinstance(each, Literal):
             continue
         kind = kind_of(each, kinds)
         kind = _TEXT if is_text(kind) else kind
-        if found is None or found == kind:
-            found = kind
+        if result is None or result == kind:
+            result = kind
             continue
-        numbers = [pa.types.is_integer(one) or pa.types.is_floating(one) for one in (found, kind)]
+        numbers = [pa.types.is_integer(one) or pa.types.is_floating(one) for one in (result, kind)]
         if not all(numbers):
-            raise Misfit(f"{found} and {kind} are not values of one type")
-        found = _DOUBLE if pa.types.is_floating(found) or pa.types.is_floating(kind) else _INTEGER
-    if found is not None and not typed_values.is_comparable(found):
-        raise Misfit(f"{found} is not computed with")
-    if found is not None and pa.types.is_integer(found):
+            raise Misfit(f"{result} and {kind} are not values of one type")
+        result = _DOUBLE if pa.types.is_floating(result) or pa.types.is_floating(kind) else _INTEGER
+    if result is not None and not typed_values.is_comparable(result):
+        raise Misfit(f"{result} is not computed with")
+    if result is not None and pa.types.is_integer(result):
         # Beside numbers with a point integers are doubles, as in every dialect.
         points = any(isinstance(each, Literal) and isinstance(each.value, Decimal | float) for each in values)
         return _DOUBLE if points else _INTEGER
-    return found
+    return result
 
 
 def _common_of_literals(values: Sequence[Any]) -> pa.DataType:
-    known = [each for each in values if each is not None]
+    present = [each for each in values if each is not None]
     families = {
         str if isinstance(each, str) else bool if isinstance(each, bool) else int if isinstance(each, int) else float
-        for each in known
+        for each in present
     }
     if families <= {int, float} and families:
         return _DOUBLE if float in families else _INTEGER

@@ -47,10 +47,10 @@ class Computed:
             return ".".join(str(each.as_py() if isinstance(each, pa.Scalar) else each) for each in self.arguments)
         if self.function is Function.CAST:
             return str(self.arguments[0])
-        shown = [repr(each.as_py()) if isinstance(each, pa.Scalar) else str(each) for each in self.arguments]
+        texts = [repr(each.as_py()) if isinstance(each, pa.Scalar) else str(each) for each in self.arguments]
         if self.function in _SIGNS:
-            return f"({f' {self.function} '.join(shown)})"
-        return "CASE … END" if self.function is Function.CASE else f"{self.function}({', '.join(shown)})"
+            return f"({f' {self.function} '.join(texts)})"
+        return "CASE … END" if self.function is Function.CASE else f"{self.function}({', '.join(texts)})"
 
     __repr__ = __str__
 
@@ -148,13 +148,13 @@ class Like:
     @property
     def prefix(self) -> str:
         """What every match begins with."""
-        found: list[str] = []
+        letters: list[str] = []
         characters = iter(self.pattern)
         for each in characters:
             if each in "%_":
                 break
-            found.append(next(characters) if each == "\\" else each)
-        return "".join(found)
+            letters.append(next(characters) if each == "\\" else each)
+        return "".join(letters)
 
 
 @dataclass(frozen=True)
@@ -203,13 +203,13 @@ def computes(condition: Condition) -> bool:
     return False
 
 
-def columns_of(given: Condition | Column) -> Iterator[str]:
+def columns_of(value: Condition | Column) -> Iterator[str]:
     """The columns that a condition or a value looks at; one may come more than once."""
-    match given:
+    match value:
         case str():
-            yield given
+            yield value
         case Computed():
-            for argument in given.arguments:
+            for argument in value.arguments:
                 if isinstance(argument, Column | Condition):
                     yield from columns_of(argument)
         case Always():
@@ -223,4 +223,4 @@ def columns_of(given: Condition | Column) -> Iterator[str]:
         case IsNull(part) | IsTruth(part) | Negated(part):
             yield from columns_of(part)
         case _:
-            yield from columns_of(given.column)
+            yield from columns_of(value.column)

@@ -37,27 +37,27 @@ def count_files(context: TableContext, plan: ReadPlan) -> Counted:
         return Counted(0, plan.tasks)
     rest: list[ReadTask | ChangeTask] = []
     unknown: dict[str, tuple[ReadTask, BaseFile]] = {}
-    stated: dict[InstantTime, Mapping[str, int]] = {}
+    counts: dict[InstantTime, Mapping[str, int]] = {}
     rows = 0
     for task in plan.tasks:
         base = task.slice.base if isinstance(task, ReadTask) and task.span is None and task.whole is None else None
         if base is None or task.slice.logs or not isinstance(task, ReadTask):
             rest.append(task)
             continue
-        if base.instant not in stated:
-            stated[base.instant] = _stated_by(context, base.instant)
-        count = stated[base.instant].get(f"{base.path}:{base.size_bytes}")
+        if base.instant not in counts:
+            counts[base.instant] = _stated_by(context, base.instant)
+        count = counts[base.instant].get(f"{base.path}:{base.size_bytes}")
         if count is None:
             unknown[base.path] = task, base
         else:
             rows += count
     look = partial(_rows_of_footer, context.storage)
     footers = LocalEngine(_THREADS).run(look, [base for _, base in unknown.values()], label="footers")
-    for (task, _), found in zip(unknown.values(), footers, strict=True):
-        if found is None:
+    for (task, _), count_of_file in zip(unknown.values(), footers, strict=True):
+        if count_of_file is None:
             rest.append(task)
         else:
-            rows += found
+            rows += count_of_file
     return Counted(rows, rest)
 
 

@@ -82,16 +82,16 @@ class TableDataset(ds.InMemoryDataset):
         return self.to_table(**more).take(indices)
 
     def sort_by(self, sorting: Any, **more: Any) -> Any:
-        return _held(self).sort_by(sorting, **more)
+        return _in_memory(self).sort_by(sorting, **more)
 
     def join(self, right_dataset: ds.Dataset, *how: Any, **more: Any) -> Any:
-        return _held(self).join(_held(right_dataset), *how, **more)
+        return _in_memory(self).join(_in_memory(right_dataset), *how, **more)
 
     def join_asof(self, right_dataset: ds.Dataset, *how: Any, **more: Any) -> Any:
-        return _held(self).join_asof(_held(right_dataset), *how, **more)
+        return _in_memory(self).join_asof(_in_memory(right_dataset), *how, **more)
 
     def replace_schema(self, schema: pa.Schema) -> Any:
-        return _held(self).replace_schema(schema)
+        return _in_memory(self).replace_schema(schema)
 
 
 class _Fragment(TableDataset):
@@ -102,7 +102,7 @@ class _Fragment(TableDataset):
         return super().scanner(*query, **more)
 
 
-def _held(dataset: ds.Dataset) -> Any:
+def _in_memory(dataset: ds.Dataset) -> Any:
     return ds.dataset(dataset.to_table()) if isinstance(dataset, TableDataset) else dataset
 
 

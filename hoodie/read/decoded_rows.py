@@ -81,21 +81,21 @@ def decode_slices(
     Raises:
         CorruptFileError, UnsupportedTableError: as `slice_reader` does.
     """
-    wanted = merge_columns(schema, context.rule, context.schema)
+    columns = merge_columns(schema, context.rule, context.schema)
     logs = LocalEngine().run(
-        partial(_decode, storage, context, wanted), tasks, label="decode logs", at_once=storage.can.at_once
+        partial(_decode, storage, context, columns), tasks, label="decode logs", at_once=storage.can.at_once
     )
     whole = [(task, DecodedRows(records)) for task, records in zip(tasks, logs, strict=True) if records.present is None]
     others = [task for task, records in zip(tasks, logs, strict=True) if records.present is not None]
     sources = [rows for _, rows in whole]
     slices = [_slice_of(task, rows) for task, rows in whole]
-    found = resolve(storage, cache, context, slices, sources)
-    kept = [] if found is None else found.kept
+    resolution = resolve(storage, cache, context, slices, sources)
+    row_numbers = [] if resolution is None else resolution.rows_of_source
     tables = [
         rows.records.data.take(pa.array(numbers)).select(schema.names)
-        for rows, numbers in zip(sources, kept, strict=True)
+        for rows, numbers in zip(sources, row_numbers, strict=True)
     ]
-    files = [] if found is None else base_files(storage, cache, context, slices, found.dead)
+    files = [] if resolution is None else base_files(storage, cache, context, slices, resolution.dead)
     return Decoded(files, pa.concat_tables(tables) if tables else schema.empty_table(), others)
 
 

@@ -75,13 +75,13 @@ def find_deletion_vectors(
         CorruptFileError: a base file cannot be read.
     """
     sources = list(dict.fromkeys(part.source for each in slices for part in each.parts))
-    found = resolve(storage, cache, context, slices, sources)
-    if found is None:
+    resolution = resolve(storage, cache, context, slices, sources)
+    if resolution is None:
         return None
-    files = base_files(storage, cache, context, slices, found.dead)
-    for source, kept in zip(sources, found.kept, strict=True):
-        if len(kept) and isinstance(source, CopiedRows):
-            files.append(_file_of(source.copy, kept))
+    files = base_files(storage, cache, context, slices, resolution.dead)
+    for source, numbers in zip(sources, resolution.rows_of_source, strict=True):
+        if len(numbers) and isinstance(source, CopiedRows):
+            files.append(_file_of(source.copy, numbers))
     return files
 
 
@@ -95,14 +95,14 @@ def base_files(
         require_rows(base, count, rows)
         return ScanFile(base.path, base.size_bytes, base.instant, count, rows if len(rows) else None)
 
-    found = [(each.base, rows) for each, rows in zip(slices, dead, strict=True) if each.base and each.base_counts]
-    return [*storage.each(lambda pair: file_of(*pair), found)]
+    pairs = [(each.base, rows) for each, rows in zip(slices, dead, strict=True) if each.base and each.base_counts]
+    return [*storage.each(lambda pair: file_of(*pair), pairs)]
 
 
-def _file_of(copy: RowCopy, kept: np.ndarray) -> ScanFile:
-    gone = np.ones(copy.rows, dtype=bool)
-    gone[kept] = False
-    dead = np.flatnonzero(gone)
+def _file_of(copy: RowCopy, numbers: np.ndarray) -> ScanFile:
+    is_dead = np.ones(copy.rows, dtype=bool)
+    is_dead[numbers] = False
+    dead = np.flatnonzero(is_dead)
     logs = tuple(share.log for share in copy.shares)
     return ScanFile(copy.path, copy.size_bytes, copy.instant, copy.rows, dead if len(dead) else None, logs)
 
@@ -137,11 +137,11 @@ def known_deletion_vectors(
     """
     types = tuple(str(field.type) for field in context.schema if field.name in context.rule.ordering_columns)
     key = (storage.identity, context.rule, types, tuple(slices))
-    found = cache.find(DELETION_VECTORS, key)
-    if found is None:
+    result = cache.find(DELETION_VECTORS, key)
+    if result is None:
         files = find_deletion_vectors(storage, cache, context, slices)
         if files is None:
             return None
-        found = tuple(files)
-        cache.put(DELETION_VECTORS, key, found, sum(file.dead.nbytes for file in found if file.dead is not None))
-    return found
+        result = tuple(files)
+        cache.put(DELETION_VECTORS, key, result, sum(file.dead.nbytes for file in result if file.dead is not None))
+    return result

@@ -36,14 +36,14 @@ Known = Mapping[str, ValueRange]
 class Gathered(NamedTuple):
     """What is known of the files of some slices."""
 
-    known: tuple[Known, ...]
+    ranges: tuple[Known, ...]
     """Of each file that says something."""
     unread: tuple[BaseFile, ...] = ()
     """Files whose footers may say more."""
 
     def ranges_of(self, name: str) -> list[ValueRange]:
         """Bounds of a column in each file."""
-        return [each[name] for each in self.known]
+        return [each[name] for each in self.ranges]
 
 
 class FileRanges:
@@ -61,7 +61,7 @@ class FileRanges:
         self._same = same
         self._commits: dict[str, _Stated | None] = {}
 
-    def stated(self, slices: Iterable[FileSlice]) -> Gathered | None:
+    def of_commits(self, slices: Iterable[FileSlice]) -> Gathered | None:
         """What commits say about all files of the slices; None where nothing is known of a log."""
         ranges: dict[str, Known] = {}
         unread: dict[str, BaseFile] = {}
@@ -79,14 +79,14 @@ class FileRanges:
                     ranges[file_slice.base.name] = of_base
         return Gathered(tuple(ranges.values()), tuple(unread.values()))
 
-    def by_catalogue(self, catalogue: Catalogue | None, found: Mapping[int, Gathered]) -> Mapping[int, Gathered]:
-        """The same with what a catalogue says of unread files, where it knows all columns of one."""
-        paths = [base.path for each in found.values() for base in each.unread]
+    def by_catalogue(self, catalogue: Catalogue | None, gathered: Mapping[int, Gathered]) -> Mapping[int, Gathered]:
+        """The same with the bounds that a catalogue has of unread files, where it has those of all columns."""
+        paths = [base.path for each in gathered.values() for base in each.unread]
         columns = pa.schema(list(self._columns.items()))
-        known = catalogue.bounds(self._snapshot.timeline, paths, columns) if catalogue is not None and paths else None
-        if known is None:
-            return found
-        rows = zip(*(known[name] for name in self._columns), strict=True)
+        bounds = catalogue.bounds(self._snapshot.timeline, paths, columns) if catalogue is not None and paths else None
+        if bounds is None:
+            return gathered
+        rows = zip(*(bounds[name] for name in self._columns), strict=True)
         of_file = {
             path: dict(zip(self._columns, ranges, strict=True)) for path, ranges in zip(paths, rows, strict=True)
         }
@@ -97,18 +97,18 @@ class FileRanges:
 
         return {
             at: Gathered(
-                (*each.known, *(ranges for base in each.unread if (ranges := whole(base)) is not None)),
+                (*each.ranges, *(ranges for base in each.unread if (ranges := whole(base)) is not None)),
                 tuple(base for base in each.unread if whole(base) is None),
             )
-            for at, each in found.items()
+            for at, each in gathered.items()
         }
 
-    def with_footers(self, found: Mapping[int, Gathered], cache: Cache) -> dict[int, Gathered]:
-        """The same with what the footers of unread files say, each of which is read once while the cache keeps it."""
-        files = [base for each in found.values() for base in each.unread]
+    def with_footers(self, gathered: Mapping[int, Gathered], cache: Cache) -> dict[int, Gathered]:
+        """The same with the bounds in the footers of unread files. Each footer is read once while the cache keeps it."""
+        files = [base for each in gathered.values() for base in each.unread]
         read = partial(_kept_ranges, self._storage, cache, dict(self._columns))
         footers = iter(LocalEngine(_FOOTER_THREADS).run(read, files, label="footers"))
-        return {at: Gathered((*each.known, *(next(footers) for _ in each.unread))) for at, each in found.items()}
+        return {at: Gathered((*each.ranges, *(next(footers) for _ in each.unread))) for at, each in gathered.items()}
 
     def _of_log(self, log: LogFile) -> Known | None:
         """Of a log that one commit wrote and nobody added to since."""
@@ -121,25 +121,25 @@ class FileRanges:
         """What the commit of an instant states of a file that it wrote; None where it states nothing."""
         if instant not in self._commits:
             self._commits[instant] = self._stated_by(instant)
-        stated = self._commits[instant]
-        entries = stated.entries.get(name) if stated is not None else None
-        if stated is None or entries is None:
+        commit = self._commits[instant]
+        entries = commit.entries.get(name) if commit is not None else None
+        if commit is None or entries is None:
             return None
-        found = {}
+        result = {}
         for column, now in self._columns.items():
-            stored = stated.kinds.get(column)
+            stored = commit.kinds.get(column)
             if stored is None:
-                found[column] = ALL_NULL  # the commit's files lack it
+                result[column] = ALL_NULL  # the commit's files lack it
             else:
                 entry = entries.get(column)
                 if entry is None and column == self._same and stored == now:
                     entry = entries.get(RECORD_KEY)
-                found[column] = converted(range_of(entry, stored), stored, now)
-        return found
+                result[column] = converted(range_of(entry, stored), stored, now)
+        return result
 
     def _stated_by(self, instant: str) -> _Stated | None:
-        found = statement_of(self._snapshot, instant)
-        return None if found is None else _Stated(decode_column_stats(found.text), found.kinds)
+        statement = statement_of(self._snapshot, instant)
+        return None if statement is None else _Stated(decode_column_stats(statement.text), statement.kinds)
 
 
 class Statement(NamedTuple):
@@ -193,7 +193,7 @@ _FOOTERS: Kind[Known] = Kind("bounds in footers")
 def _kept_ranges(storage: Storage, cache: Cache, columns: Kinds, base: BaseFile) -> Known:
     name = (storage.identity, base.path, base.size_bytes, tuple(columns.items()))
     return cache.get(
-        _FOOTERS, name, partial(read_ranges, storage, columns, base), lambda known: _RANGE_BYTES * len(known)
+        _FOOTERS, name, partial(read_ranges, storage, columns, base), lambda ranges: _RANGE_BYTES * len(ranges)
     )
 
 

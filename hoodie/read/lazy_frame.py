@@ -61,12 +61,12 @@ class _Conditions:
         self._schema = schema
 
     def implied(self, predicate: pl.Expr) -> Condition | None:
-        """What every row fulfils that the predicate keeps; None: nothing is known."""
+        """A condition that every row fulfils that the predicate keeps; None: there is none."""
         if len(predicate.meta.root_names()) > _MOST_COLUMNS:
             return None
-        return self._found(predicate, exact=False)
+        return self._condition(predicate, exact=False)
 
-    def _found(self, expr: pl.Expr, *, exact: bool) -> Condition | None:
+    def _condition(self, expr: pl.Expr, *, exact: bool) -> Condition | None:
         """`exact`: it has to have the value of the expression in every row, null where that is null."""
         match expr.meta.pop()[::-1]:
             case []:
@@ -87,7 +87,7 @@ class _Conditions:
 
     def _of_one(self, expr: pl.Expr, one: pl.Expr) -> Condition | None:
         if _is(expr, ~one):
-            inner = self._found(one, exact=True)
+            inner = self._condition(one, exact=True)
             return None if inner is None else Negated(inner)
         name = self._column(one)
         if name is not None and _is(expr, one.is_null()):
@@ -97,8 +97,8 @@ class _Conditions:
     def _of_two(self, expr: pl.Expr, one: pl.Expr, other: pl.Expr, *, exact: bool) -> Condition | None:
         if _is(expr, one & other) or _is(expr, one | other):
             every = _is(expr, one & other)
-            return _joined(every, [self._found(part, exact=exact) for part in (one, other)], exact=exact)
-        made = {
+            return _joined(every, [self._condition(part, exact=exact) for part in (one, other)], exact=exact)
+        expressions = {
             Op.EQ: one == other,
             Op.NE: one != other,
             Op.LT: one < other,
@@ -106,7 +106,7 @@ class _Conditions:
             Op.GT: one > other,
             Op.GE: one >= other,
         }
-        op = next((op for op, each in made.items() if _is(expr, each)), None)
+        op = next((op for op, each in expressions.items() if _is(expr, each)), None)
         if op is not None:
             return self._compared(one, op, other) if _is_constant(other) else self._compared(other, op.flipped, one)
         if not _is_constant(other):
@@ -135,16 +135,16 @@ class _Conditions:
             return None
 
     def _among(self, operand: pl.Expr, values: pl.Expr) -> Condition | None:
-        name, found = self._column(operand), _value(values)
+        name, candidates = self._column(operand), _value(values)
         if (
             name is None
-            or not isinstance(found, list)
-            or not found
-            or any(each is None or _is_nan(each) for each in found)
+            or not isinstance(candidates, list)
+            or not candidates
+            or any(each is None or _is_nan(each) for each in candidates)
         ):
             return None
         try:
-            return typed_values.among(name, self._schema.field(name).type, found)
+            return typed_values.among(name, self._schema.field(name).type, candidates)
         except Misfit:
             return None
 
@@ -183,8 +183,8 @@ def _value(constant: pl.Expr) -> Any:
     """A value, or a list of them; None: there is none, or it depends on columns."""
     import polars as pl  # noqa: PLC0415
 
-    found: Any = pl.select(constant).to_series().to_arrow() if _is_constant(constant) else []
-    return _plain(found[0]) if len(found) == 1 else None
+    values: Any = pl.select(constant).to_series().to_arrow() if _is_constant(constant) else []
+    return _plain(values[0]) if len(values) == 1 else None
 
 
 def _plain(scalar: Any) -> Any:
@@ -206,7 +206,7 @@ def _escaped(text: str) -> str:
 
 
 def _joined(every: bool, parts: Sequence[Condition | None], *, exact: bool) -> Condition | None:
-    known = tuple(part for part in parts if part is not None)
-    if len(known) < len(parts) and (exact or not every or not known):
+    conditions = tuple(part for part in parts if part is not None)
+    if len(conditions) < len(parts) and (exact or not every or not conditions):
         return None
-    return known[0] if len(known) == 1 else Joined(every, known)
+    return conditions[0] if len(conditions) == 1 else Joined(every, conditions)

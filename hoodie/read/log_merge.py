@@ -85,7 +85,7 @@ class LoggedSlice(NamedTuple):
 class Resolved(NamedTuple):
     dead: Sequence[np.ndarray]
     """By slice: row numbers of its base file that do not count, ascending."""
-    kept: Sequence[np.ndarray]
+    rows_of_source: Sequence[np.ndarray]
     """By source: numbers of the rows that count."""
 
 
@@ -118,10 +118,10 @@ def resolve(
         return None
     winners = _latest(context, entries)
     winners = winners[_beat_stored(storage, cache, context, slices, entries, winners)]
-    met = winners[entries.places[winners] >= 0]
+    replacing = winners[entries.places[winners] >= 0]
     alive = winners[entries.kinds[winners] == ROW]
     return Resolved(
-        [np.sort(dead) for dead in _grouped(entries.slices[met], entries.places[met], len(slices))],
+        [np.sort(dead) for dead in _grouped(entries.slices[replacing], entries.places[replacing], len(slices))],
         _grouped(entries.sources[alive], entries.rows[alive], len(sources)),
     )
 
@@ -157,12 +157,15 @@ def _entries(
     if fields or unknown.any():
         read = partial(_values, storage, context, keys=bool(unknown.any()), ordering=fields)
         values = LocalEngine().run(read, sources, label="entries of logs", at_once=storage.can.at_once)
-        found = [each for each in values if each is not None]
-        if len(found) < len(sources):
+        present = [each for each in values if each is not None]
+        if len(present) < len(sources):
             return None
         starts = np.cumsum([0, *(len(source.kinds) for source in sources)])
         at = pa.array(starts[owners] + rows)
-        keys, ordering = _taken([each.keys for each in found], at), _taken([each.ordering for each in found], at)
+        keys, ordering = (
+            _rows_at([each.keys for each in present], at),
+            _rows_at([each.ordering for each in present], at),
+        )
     codes = np.full(len(places), -1, dtype=np.int64)
     if keys is not None:
         keys = keys.filter(pa.array(unknown))
@@ -183,14 +186,14 @@ def _values(storage: Storage, context: ReadContext, source: LogRows, *, keys: bo
     return source.values(storage, context, keys=keys, ordering=ordering)
 
 
-def _taken(arrays: Sequence[pa.Array | None], at: pa.Array) -> pa.Array | None:
+def _rows_at(arrays: Sequence[pa.Array | None], at: pa.Array) -> pa.Array | None:
     there = [array for array in arrays if array is not None]
     return pa.concat_arrays(there).take(at) if there else None
 
 
 def _joined(arrays: Iterable[np.ndarray]) -> np.ndarray:
-    found = [np.empty(0, dtype=np.int64), *arrays]
-    return np.concatenate([array.astype(np.int64, copy=False) for array in found])
+    parts = [np.empty(0, dtype=np.int64), *arrays]
+    return np.concatenate([array.astype(np.int64, copy=False) for array in parts])
 
 
 def _places(part: Part, base: BaseFile | None) -> np.ndarray:

@@ -63,14 +63,14 @@ def plan_pinned(
     context = by_metadata(context.with_view(options.view))
 
     def plan(snapshot: Snapshot) -> tuple[ReadPlan, Snapshot]:
-        found = _plan_on(context, snapshot, options, meta_columns=meta_columns)
-        _require_merged(context, found)
-        return replace(found, position=_position(snapshot, options), reads_at=_reads_at(snapshot, options)), snapshot
+        result = _plan_on(context, snapshot, options, meta_columns=meta_columns)
+        _require_merged(context, result)
+        return replace(result, position=_position(snapshot, options), reads_at=_reads_at(snapshot, options)), snapshot
 
     with span("scan.plan", table=context.config.name, path=context.storage.uri, query=options.query.value):
-        found = context.ask(plan) if snapshot is None else plan(snapshot)
-        _record(context, found[0])
-    return found
+        result = context.ask(plan) if snapshot is None else plan(snapshot)
+        _record(context, result[0])
+    return result
 
 
 def _record(context: TableContext, plan: ReadPlan) -> None:
@@ -132,15 +132,15 @@ def _plan_incremental(
     context: TableContext, snapshot: Snapshot, options: ReadOptions, *, meta_columns: bool
 ) -> ReadPlan:
     """Rows committed in (begin, end], in their state at `end`; only the file groups that those commits touched are read."""
-    found = plan_range(
+    pulled = plan_range(
         snapshot, options.begin, options.end, fallback=options.full_scan_fallback, table=context.storage.uri
     )
     # An incremental answer has the newest columns, whatever its end: its consumer goes on from there (as Hudi's does).
-    chosen = _Chosen(found.slices, span=found.rows, wholes=found.wholes)
+    chosen = _Chosen(pulled.slices, span=pulled.rows, wholes=pulled.wholes)
     if not context.config.populate_meta_fields:
-        require_own_rows(snapshot, found, options.begin, table=context.storage.uri)
-        chosen = _Chosen(found.slices)
-    of = _context_of(context, snapshot, options, until=None, visible=found.visible, meta_columns=meta_columns)
+        require_own_rows(snapshot, pulled, options.begin, table=context.storage.uri)
+        chosen = _Chosen(pulled.slices)
+    of = _context_of(context, snapshot, options, until=None, visible=pulled.visible, meta_columns=meta_columns)
     return _plan(context, snapshot, chosen, options, of)
 
 
@@ -157,7 +157,7 @@ def _plan_changes(context: TableContext, snapshot: Snapshot, options: ReadOption
         context, snapshot, options, until=None, visible=snapshot.timeline.visible(), meta_columns=with_meta
     )
     output = change_schema(pa.schema([read_context.schema.field(name) for name in images]), options.changes)
-    found = prune(context, snapshot, read_context, options.where, [step.slices for step in steps])
+    pruned = prune(context, snapshot, read_context, options.where, [step.slices for step in steps])
     tasks = [
         ChangeTask(
             step.instant,
@@ -170,9 +170,9 @@ def _plan_changes(context: TableContext, snapshot: Snapshot, options: ReadOption
             options.changes,
             step.part,
         )
-        for step in in_order(compress(steps, found.kept))
+        for step in in_order(compress(steps, pruned.mask))
     ]
-    return ReadPlan(tuple(tasks), read_context, output, found.counts)
+    return ReadPlan(tuple(tasks), read_context, output, pruned.counts)
 
 
 class _Chosen(NamedTuple):
@@ -202,10 +202,10 @@ def _plan(
     # Where its log records hold some columns only, rows of a range are made of the whole slice.
     candidates = [[task.slice] if task.whole is None else [task.slice, task.whole.slice] for task in tasks]
     is_newest = options.query is QueryType.SNAPSHOT and options.as_of is None and chosen.span is None
-    found = prune(context, snapshot, read_context, options.where, candidates, is_newest=is_newest)
+    pruned = prune(context, snapshot, read_context, options.where, candidates, is_newest=is_newest)
     output = pa.schema([read_context.schema.field(name) for name in columns])
-    counts = found.counts._replace(unlisted=chosen.unlisted)
-    return ReadPlan(tuple(compress(tasks, found.kept)), read_context, output, counts)
+    counts = pruned.counts._replace(unlisted=chosen.unlisted)
+    return ReadPlan(tuple(compress(tasks, pruned.mask)), read_context, output, counts)
 
 
 def _context_of(
@@ -223,7 +223,7 @@ def _context_of(
     columns = _columns(options.columns, schema, default)
     row_filter = parse_filter(options.where, schema)
     if row_filter is not None and options.where is not None:
-        row_filter = replace(row_filter, sought=sought_by(options.where, context.config, schema))
+        row_filter = replace(row_filter, key_filter=sought_by(options.where, context.config, schema))
     if row_filter is not None and not context.config.populate_meta_fields:
         _refuse_empty_columns(context, row_filter)
     read_context = ReadContext(
@@ -294,10 +294,10 @@ def _timeline_as_of(context: TableContext, snapshot: Snapshot, as_of: InstantTim
     return then
 
 
-def _columns(wanted: Sequence[str] | None, schema: pa.Schema, default: Sequence[str]) -> Sequence[str]:
-    if wanted is None:
+def _columns(names: Sequence[str] | None, schema: pa.Schema, default: Sequence[str]) -> Sequence[str]:
+    if names is None:
         return default
-    return list(dict.fromkeys(column_named(name, schema.names) for name in wanted))
+    return list(dict.fromkeys(column_named(name, schema.names) for name in names))
 
 
 # -- Incremental queries of a table whose rows do not store the commit that wrote them (hoodie.populate.meta.fields=false).
@@ -308,24 +308,24 @@ def _columns(wanted: Sequence[str] | None, schema: pa.Schema, default: Sequence[
 # (Apache Hudi 1.2.0 refuses every incremental query of such a table.)
 
 
-def require_own_rows(snapshot: Snapshot, found: PulledRange, begin: InstantTime | None, *, table: str) -> None:
+def require_own_rows(snapshot: Snapshot, pulled: PulledRange, begin: InstantTime | None, *, table: str) -> None:
     """Fail unless all rows of the range's slices were committed in it.
 
     Raises:
         UnsupportedTableError: a file holds rows of other commits, too, or may hold them.
     """
-    if not found.slices:
+    if not pulled.slices:
         return
-    if found.visible.until is None:  # the newest files in place of those of the range
+    if pulled.visible.until is None:  # the newest files in place of those of the range
         raise _unknown(table, "the files of the range are gone, and the newest ones")
     if begin is None or not begin.strip("0"):
         return  # all rows as of its end
-    span = InstantRange(begin, found.until)
+    span = InstantRange(begin, pulled.until)
     timeline = snapshot.timeline
     merged = next((i for i in timeline.completed_in(span) if i.time in timeline.log_compactions), None)
     if merged is not None:
         raise _unknown(table, f"the logs that log compaction {merged.time} wrote")
-    for file_slice in found.slices:
+    for file_slice in pulled.slices:
         if file_slice.base is not None and not _began_its_group(snapshot, file_slice, file_slice.base):
             raise _unknown(table, file_slice.base.path)
 

@@ -59,8 +59,8 @@ keys of the few others. Bounds and bloom filters tell where keys are not random.
 class Pruned:
     """What is left of the candidates."""
 
-    kept: npt.NDArray[np.bool_]
-    """For each candidate."""
+    mask: npt.NDArray[np.bool_]
+    """For each candidate, whether it stays."""
     counts: Pruning
 
 
@@ -114,7 +114,7 @@ class _Pruner:
     """Columns that bounds can say something about."""
     candidates: Sequence[Sequence[FileSlice]]
     is_newest: bool
-    kept: npt.NDArray[np.bool_] = field(init=False)
+    mask: npt.NDArray[np.bool_] = field(init=False)
 
     def run(self) -> Pruned:
         total = len(self.candidates)
@@ -123,8 +123,8 @@ class _Pruner:
         by_path = ranges_of_paths(self.context.config, self.kinds, list(place))
         single = {name: [(value_range,) for value_range in each] for name, each in by_path.items()}
         fits = may_match(self.where, self.schema, single, len(place))
-        self.kept = np.array([fits[place[path]] for path in paths], np.bool_)
-        in_partitions = int(self.kept.sum())
+        self.mask = np.array([fits[place[path]] for path in paths], np.bool_)
+        in_partitions = int(self.mask.sum())
         of_partitions = {name: [each[place[path]] for path in paths] for name, each in by_path.items()}
         config = self.context.config
         left_out = config.partition_fields if config.drops_partition_columns else ()  # no file knows of them
@@ -135,90 +135,94 @@ class _Pruner:
             and name not in left_out
         }
         if not open_columns or not in_partitions:
-            return Pruned(self.kept, Pruning(total, in_partitions, in_partitions))
+            return Pruned(self.mask, Pruning(total, in_partitions, in_partitions))
         keys = keys_asked_for(self.where, config, self.schema)
         if self.is_newest and (self._by_index(keys) if keys is not None else self._by_values()):
-            return Pruned(self.kept, Pruning(total, in_partitions, int(self.kept.sum())))
+            return Pruned(self.mask, Pruning(total, in_partitions, int(self.mask.sum())))
         self._by_expressions()
         unknown, footers = self._by_files(open_columns, of_partitions)
         if keys is not None:
             self._by_keys(keys)
-        return Pruned(self.kept, Pruning(total, in_partitions, int(self.kept.sum()), unknown, footers))
+        return Pruned(self.mask, Pruning(total, in_partitions, int(self.mask.sum()), unknown, footers))
 
     def _by_files(self, columns: dict[str, pa.DataType], of_partitions: dict[str, list[ValueRange]]) -> tuple[int, int]:
-        """(slices of whose files nothing is known, footers that were read)"""
+        """Judge the candidates by bounds of files; gives (candidates without bounds, footers that were read)."""
         files = FileRanges(self.context.storage, self.snapshot, columns, same=same_as_key(self.context.config, columns))
         merges_freely = self.context.rule.mode is MergeMode.CUSTOM
         gathered: dict[int, Gathered] = {}
         to_read: dict[int, Gathered] = {}
         unknown = footers = 0
-        for at in np.flatnonzero(self.kept).tolist():
+        for at in np.flatnonzero(self.mask).tolist():
             slices = self.candidates[at]
-            found = None if merges_freely and any(file_slice.logs for file_slice in slices) else files.stated(slices)
-            if found is None:
+            bounds = (
+                None if merges_freely and any(file_slice.logs for file_slice in slices) else files.of_commits(slices)
+            )
+            if bounds is None:
                 unknown += 1
             else:
-                gathered[at] = found
-        known: dict[int, Gathered] = {}
-        for at, found in files.by_catalogue(self.context.catalogue, gathered).items():
-            if footers + len(found.unread) > MAX_FOOTERS:
+                gathered[at] = bounds
+        ready: dict[int, Gathered] = {}
+        for at, bounds in files.by_catalogue(self.context.catalogue, gathered).items():
+            if footers + len(bounds.unread) > MAX_FOOTERS:
                 unknown += 1
-            elif found.unread:
-                to_read[at] = found
-                footers += len(found.unread)
+            elif bounds.unread:
+                to_read[at] = bounds
+                footers += len(bounds.unread)
             else:
-                known[at] = found
-        self._judge(known, columns, of_partitions)
+                ready[at] = bounds
+        self._judge(ready, columns, of_partitions)
         self._judge(files.with_footers(to_read, self.context.cache), columns, of_partitions)
         return unknown, footers
 
     def _by_expressions(self) -> None:
-        """Where the filter compares what is computed of a column: the candidates that an index of that admits."""
+        """Keep the candidates that an expression index admits, where the filter compares such an expression."""
         merges_freely = self.context.rule.mode is MergeMode.CUSTOM
-        left = np.flatnonzero(self.kept).tolist()
-        left = [at for at in left if not (merges_freely and any(piece.logs for piece in self.candidates[at]))]
-        if left:
-            candidates = [self.candidates[at] for at in left]
-            self.kept[left] = by_expressions(self.context, self.snapshot, self.where, self.kinds, candidates)
+        remaining = np.flatnonzero(self.mask).tolist()
+        remaining = [at for at in remaining if not (merges_freely and any(piece.logs for piece in self.candidates[at]))]
+        if remaining:
+            candidates = [self.candidates[at] for at in remaining]
+            self.mask[remaining] = by_expressions(self.context, self.snapshot, self.where, self.kinds, candidates)
 
     def _by_values(self) -> bool:
-        """The same where a secondary index has the record keys of the rows that can fulfil the filter."""
-        wanted = values_asked_for(self.where, self.context.config, self.kinds)
-        keys = keys_with_values(self.context, self.snapshot, wanted) if wanted and self.kept.sum() > 1 else None
+        """Keep the candidates of the record keys that a secondary index has for the filter; False where none says so."""
+        values = values_asked_for(self.where, self.context.config, self.kinds)
+        keys = keys_with_values(self.context, self.snapshot, values) if values and self.mask.sum() > 1 else None
         return keys is not None and self._by_index(keys, stored=True)
 
     def _by_index(self, keys: pa.Array, *, stored: bool = False) -> bool:
         """Keep the candidates that a record index names for these keys; False where there is none to be trusted."""
-        left = int(self.kept.sum())
-        if not stored and len(keys) > max(_FEW_KEYS, _KEYS_A_FILE * left):
+        remaining = int(self.mask.sum())
+        if not stored and len(keys) > max(_FEW_KEYS, _KEYS_A_FILE * remaining):
             return False
         groups = [slices[0].group for slices in self.candidates]
-        found = groups_with(self.context, self.snapshot, keys, groups, stored=stored) if left > 1 else None
-        if found is not None:
-            self.kept &= np.array([group in found for group in groups], np.bool_)
-        return found is not None
+        places = groups_with(self.context, self.snapshot, keys, groups, stored=stored) if remaining > 1 else None
+        if places is not None:
+            self.mask &= np.array([group in places for group in groups], np.bool_)
+        return places is not None
 
     def _by_keys(self, keys: pa.Array) -> None:
-        """Where only rows of a few keys can fulfil the filter: the candidates whose files may have one of them."""
-        left = np.flatnonzero(self.kept).tolist()
-        if 1 < len(left) <= MAX_FOOTERS:
-            self.kept[left] = may_hold(self.context, self.snapshot, [self.candidates[at] for at in left], keys)
+        """Keep the candidates whose files may have one of the keys, where only rows of a few keys fulfil the filter."""
+        remaining = np.flatnonzero(self.mask).tolist()
+        if 1 < len(remaining) <= MAX_FOOTERS:
+            self.mask[remaining] = may_hold(
+                self.context, self.snapshot, [self.candidates[at] for at in remaining], keys
+            )
 
     def _judge(
-        self, found: dict[int, Gathered], columns: dict[str, pa.DataType], of_partitions: dict[str, list[ValueRange]]
+        self, gathered: dict[int, Gathered], columns: dict[str, pa.DataType], of_partitions: dict[str, list[ValueRange]]
     ) -> None:
-        """Those of the numbered candidates that cannot match are not kept."""
-        if not found:
+        """Drop those of the numbered candidates that cannot match."""
+        if not gathered:
             return
-        numbers = list(found)
+        numbers = list(gathered)
         ranges: dict[str, list[Sequence[ValueRange]]] = {
             name: [(each[at],) for at in numbers] for name, each in of_partitions.items()
         }
         for name in columns:
             by_path = ranges.get(name, [(UNKNOWN,)] * len(numbers))
-            of_files = [found[at].ranges_of(name) for at in numbers]
+            of_files = [gathered[at].ranges_of(name) for at in numbers]
             ranges[name] = [path if path[0].bounded else files for path, files in zip(by_path, of_files, strict=True)]
-        self.kept[numbers] = may_match(self.where, self.schema, ranges, len(numbers))
+        self.mask[numbers] = may_match(self.where, self.schema, ranges, len(numbers))
 
 
 def _keeps_its_name(history: ColumnHistory | None, name: str) -> bool:
@@ -252,8 +256,10 @@ class PathChoice:
 
     def wants(self, paths: Sequence[str]) -> Sequence[bool]:
         open_ones = [path for path in paths if path not in self._ruled_out]
-        wanted = set(compress(open_ones, self._judged(open_ones, ranges_of_paths(self.config, self.kinds, open_ones))))
-        return [path in wanted for path in paths]
+        admitted = set(
+            compress(open_ones, self._judged(open_ones, ranges_of_paths(self.config, self.kinds, open_ones)))
+        )
+        return [path in admitted for path in paths]
 
     def _judged(self, paths: Sequence[str], ranges: Mapping[str, Sequence[ValueRange]]) -> Sequence[bool]:
         if not paths:
@@ -261,8 +267,8 @@ class PathChoice:
         single = {name: [(value_range,) for value_range in each] for name, each in ranges.items()}
         flags = may_match(self.where, self.schema, single, len(paths))
         self._ruled_out.update(compress(paths, ~flags))
-        found: list[bool] = flags.tolist()
-        return found
+        result: list[bool] = flags.tolist()
+        return result
 
 
 def choice_of(context: TableContext, read_context: ReadContext, where: Where | None) -> PathChoice | None:
@@ -287,11 +293,11 @@ def partitions_where(context: TableContext, where: Where) -> frozenset[str]:
     if snapshot.schema is None:
         return frozenset()
     schema = with_meta_fields(snapshot.schema)
-    found = parse_filter(where, schema)
-    if found is None:
+    row_filter = parse_filter(where, schema)
+    if row_filter is None:
         return frozenset(snapshot.view.every_partition())
     allowed = (*context.config.partition_fields, PARTITION_PATH)
-    other = next((name for name in found.columns if name not in allowed), None)
+    other = next((name for name in row_filter.columns if name not in allowed), None)
     if other is not None:
         columns = ", ".join(context.config.partition_fields)
         raise OptionError(
@@ -301,7 +307,7 @@ def partitions_where(context: TableContext, where: Where) -> frozenset[str]:
     paths = list(snapshot.view.every_partition())
     if not paths:
         return frozenset()
-    kinds = {name: schema.field(name).type for name in found.columns if has_bounds(schema.field(name).type)}
+    kinds = {name: schema.field(name).type for name in row_filter.columns if has_bounds(schema.field(name).type)}
     ranges = {
         name: [(each,) for each in path_ranges]
         for name, path_ranges in ranges_of_paths(context.config, kinds, paths).items()

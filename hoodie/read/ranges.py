@@ -103,8 +103,10 @@ class _Pull:
         else:
             touched = self._touched(in_archive)
             cleaned = self._retention().cleaned(touched)
-            found = () if cleaned else (self._snapshot.view.slice_of(group, until=self._then) for group in touched)
-            whole = [file_slice for file_slice in found if file_slice is not None]
+            slices_of_groups = (
+                () if cleaned else (self._snapshot.view.slice_of(group, until=self._then) for group in touched)
+            )
+            whole = [file_slice for file_slice in slices_of_groups if file_slice is not None]
             slices = [self._without_older_base(file_slice) for file_slice in whole]
         if cleaned:
             if not self._fallback:
@@ -153,16 +155,16 @@ class _Pull:
         """
         old = self._snapshot.archived.read_commits(archived)
         commits = self._timeline.completed_in(self._span)
-        found: dict[FileGroupId, None] = {}
+        result: dict[FileGroupId, None] = {}
         for metadata in (*old.values(), *map(self._snapshot.active.read_commit, commits)):
             for stat in metadata.stats():
                 if stat.path:
-                    found[FileGroupId(stat.partition_path, stat.file_id)] = None
+                    result[FileGroupId(stat.partition_path, stat.file_id)] = None
         for metadata in old.values():
             for partition_path, file_ids in metadata.replaced_file_ids.items():
                 for file_id in file_ids:
-                    found.pop(FileGroupId(partition_path, file_id), None)
-        return list(found)
+                    result.pop(FileGroupId(partition_path, file_id), None)
+        return list(result)
 
     def _without_older_base(self, file_slice: FileSlice) -> FileSlice:
         """The slice without a base file that is older than the range: none of its rows counts, so it need not be read."""
@@ -230,13 +232,13 @@ def refuse_cleaned(snapshot: Snapshot, then: Timeline, as_of: InstantTime, *, ta
     timeline = snapshot.timeline
     if then.latest_commit == timeline.latest_commit:
         return  # no clean takes anything of the newest state
-    kept = snapshot.active.earliest_kept(timeline)
-    shown = then.latest_commit.time if then.latest_commit is not None else as_of
-    saved = timeline.find(shown, Action.SAVEPOINT)
-    if kept is not None and as_of < kept and not (saved is not None and saved.is_completed):
+    earliest = snapshot.active.earliest_kept(timeline)
+    latest = then.latest_commit.time if then.latest_commit is not None else as_of
+    saved = timeline.find(latest, Action.SAVEPOINT)
+    if earliest is not None and as_of < earliest and not (saved is not None and saved.is_completed):
         raise InstantNotFoundError(
-            f"the files of table {table} as of instant {as_of} were cleaned: a clean kept what is needed from {kept} on; "
-            f"the earliest instant to read is {kept}, the latest {timeline.commits[-1].time}"
+            f"the files of table {table} as of instant {as_of} were cleaned: a clean kept what is needed from {earliest} on; "
+            f"the earliest instant to read is {earliest}, the latest {timeline.commits[-1].time}"
         )
     if saved is not None and saved.is_completed and as_of == saved.time:
         return  # commits after it may be archived, so that nothing tells which file groups came later

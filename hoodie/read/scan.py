@@ -159,8 +159,8 @@ class Scan:
     ) -> pa.RecordBatchReader:
         if self._limit is None:
             return self._read_all(tasks, output, progress)
-        shown = output if self._stored else shown_schema(output)
-        return pa.RecordBatchReader.from_batches(shown, self._read_first(self._limit, tasks, output))
+        schema = output if self._stored else shown_schema(output)
+        return pa.RecordBatchReader.from_batches(schema, self._read_first(self._limit, tasks, output))
 
     def _read_all(
         self, tasks: Sequence[ReadTask | ChangeTask], output: pa.Schema, progress: Progress | None = None
@@ -175,8 +175,8 @@ class Scan:
         reader: pa.RecordBatchReader = self._context.engine.read(
             run, final, output, at_once=self._context.storage.can.at_once
         )
-        shown = output if self._stored else shown_schema(output)
-        return reader if shown is output else pa.RecordBatchReader.from_batches(shown, _shown(reader, shown))
+        schema = output if self._stored else shown_schema(output)
+        return reader if schema is output else pa.RecordBatchReader.from_batches(schema, _with_json(reader, schema))
 
     def _read_first(
         self, remaining: int, tasks: Sequence[ReadTask | ChangeTask], output: pa.Schema
@@ -280,13 +280,13 @@ class Scan:
         """
 
         def read() -> int:
-            known, rest = count_files(self._context, self.plan)
-            if self._limit is not None and known >= self._limit:
+            count, rest = count_files(self._context, self.plan)
+            if self._limit is not None and count >= self._limit:
                 return self._limit
             narrow = tuple(replace(task, columns=task.columns[:1]) for task in rest)
             schema = pa.schema([self.plan.output.field(name) for name in narrow[0].columns]) if narrow else None
-            found = known + (0 if schema is None else sum(batch.num_rows for batch in self._read(narrow, schema)))
-            return found if self._limit is None else min(found, self._limit)
+            rows = count + (0 if schema is None else sum(batch.num_rows for batch in self._read(narrow, schema)))
+            return rows if self._limit is None else min(rows, self._limit)
 
         return self._whole(read)
 
@@ -327,27 +327,27 @@ class Scan:
         run = with_scan_files(self._context, self.plan.context, self.plan.tasks)
         files = [task.file for task in run if isinstance(task, FileTask)]
         merged = sum(1 for task in run if not isinstance(task, FileTask) and task.slice.logs)
-        found = [f"{len(files):,} files by row numbers ({say_what_counts(files)})"] if files else []
-        found += [f"{merged:,} file slices by decoding their logs"] if merged else []
-        return [f"  merging: {', '.join(found)}"]
+        parts = [f"{len(files):,} files by row numbers ({say_what_counts(files)})"] if files else []
+        parts += [f"{merged:,} file slices by decoding their logs"] if merged else []
+        return [f"  merging: {', '.join(parts)}"]
 
     def _considered(self) -> str:
-        found = self.plan.pruning
+        pruning = self.plan.pruning
         if self._options.query is not QueryType.INCREMENTAL:
-            what = f"file slices: {found.total:,} total"
+            what = f"file slices: {pruning.total:,} total"
         elif self._options.changes is ChangeFormat.LATEST_STATE:
-            what = f"file groups: {found.total:,} touched by the range"
+            what = f"file groups: {pruning.total:,} touched by the range"
         else:
-            what = f"changes of file groups by commits of the range: {found.total:,} total"
-        where = f" in the partitions that fit ({found.unlisted:,} not listed)" if found.unlisted else ""
-        return f"{what}{where} -> {found.after_partitions:,} after partitions -> {found.after_statistics:,} after statistics"
+            what = f"changes of file groups by commits of the range: {pruning.total:,} total"
+        where = f" in the partitions that fit ({pruning.unlisted:,} not listed)" if pruning.unlisted else ""
+        return f"{what}{where} -> {pruning.after_partitions:,} after partitions -> {pruning.after_statistics:,} after statistics"
 
     def _unknown(self) -> list[str]:
         """What the statistics cost, and where there are none."""
-        found = self.plan.pruning
-        lines = [f"  footers read for statistics: {found.footers:,}"] if found.footers else []
-        if found.without_statistics:
-            lines.append(f"  without statistics, and so read: {found.without_statistics:,}")
+        pruning = self.plan.pruning
+        lines = [f"  footers read for statistics: {pruning.footers:,}"] if pruning.footers else []
+        if pruning.without_statistics:
+            lines.append(f"  without statistics, and so read: {pruning.without_statistics:,}")
         return lines
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -387,7 +387,7 @@ class Scan:
         return moved
 
 
-def _shown(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _with_json(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows with variants as JSON."""
     with reader:
         for batch in reader:
@@ -433,8 +433,8 @@ def _rounds(column: pa.ChunkedArray) -> bool:
     integers = [leaf for chunk in column.chunks for leaf in _leaves(chunk) if pa.types.is_int64(leaf.type)]
     if not any(leaf.null_count for leaf in integers):
         return False
-    found = [pc.min_max(leaf).as_py() for leaf in integers]
-    return any(each["max"] is not None and (each["max"] > _EXACT or each["min"] < -_EXACT) for each in found)
+    ends = [pc.min_max(leaf).as_py() for leaf in integers]
+    return any(each["max"] is not None and (each["max"] > _EXACT or each["min"] < -_EXACT) for each in ends)
 
 
 def _leaves(array: Any) -> Iterator[Any]:

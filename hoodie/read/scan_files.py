@@ -99,17 +99,17 @@ def _copied_logs(
 ) -> dict[str, CopiedLog]:
     """Path of a log file -> its rows in a copy."""
     counted = (log for task in tasks for log in counted_logs(task.slice.logs, visible).logs)
-    wanted = {time for log in counted for time, _ in log.committed_entries}
-    infos = [info for info in storage.list(ROW_COPIES) if parse_row_copy(info.name) in wanted]
+    times = {time for log in counted for time, _ in log.committed_entries}
+    infos = [info for info in storage.list(ROW_COPIES) if parse_row_copy(info.name) in times]
 
     def read(info: FileInfo) -> dict[str, CopiedLog]:
         copy = known_row_copy(storage, cache, info)
         return {} if copy is None else {share.log: CopiedLog(copy, share) for share in copy.shares}
 
-    found: dict[str, CopiedLog] = {}
+    result: dict[str, CopiedLog] = {}
     for logs in LocalEngine().run(read, infos, label="row copies", at_once=storage.can.at_once):
-        found.update(logs)
-    return found
+        result.update(logs)
+    return result
 
 
 def _covered(

@@ -74,17 +74,17 @@ def with_scan_files(
         or any(task.slice.base is not None and task.slice.base.source for task in logged)
     ):
         return tuple(tasks)
-    found = plan_row_copies(table.storage, table.cache, context, logged)
-    others = {id(task) for task in found.others}
+    plan_of_copies = plan_row_copies(table.storage, table.cache, context, logged)
+    others = {id(task) for task in plan_of_copies.others}
     covered = [task for task in logged if id(task) not in others]
-    copies = {copied.copy.path: copied.copy.rows for copied in found.logs.values()}
-    files = {file.path: file for file in found.files}
+    copies = {copied.copy.path: copied.copy.rows for copied in plan_of_copies.logs.values()}
+    files = {file.path: file for file in plan_of_copies.files}
     if sum(copies[path] for path in files if path in copies) > _TOO_WIDE * _entries(covered, context):
         return tuple(tasks)
     columns, span = (logged[0].columns, logged[0].span) if logged else ((), None)
     copy_of: dict[str, list[tuple[int, LogFile]]] = {}
     for log in (log for task in covered for log in task.slice.logs):
-        copied = found.logs.get(log.path)
+        copied = plan_of_copies.logs.get(log.path)
         if copied is not None:
             copy_of.setdefault(copied.copy.path, []).append((copied.share.start, log))
     planned: list[Task] = []
@@ -116,16 +116,16 @@ def run_task(storage: Storage, context: ReadContext, task: Task) -> Iterator[pa.
     schema = needed_columns(context, task.columns, task.span)
     for rows in _living(storage, context, task, schema):
         with filter_errors(context):
-            kept = keep_rows(rows, context.filter, task.span)
-        if kept.num_rows:
-            yield kept if len(schema) == len(task.columns) else kept.select(task.columns)
+            accepted = keep_rows(rows, context.filter, task.span)
+        if accepted.num_rows:
+            yield accepted if len(schema) == len(task.columns) else accepted.select(task.columns)
 
 
 def _living(storage: Storage, context: ReadContext, task: FileTask, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    at, sought = 0, None if context.filter is None else context.filter.sought
+    at, key_filter = 0, None if context.filter is None else context.filter.key_filter
     try:
-        if sought is not None and not task.copy_of:
-            for numbers, batch in read_sought_rows(storage, task.file, schema, sought):
+        if key_filter is not None and not task.copy_of:
+            for numbers, batch in read_sought_rows(storage, task.file, schema, key_filter):
                 yield _alive(task.file.dead, batch, numbers)
             return
         for batch in read_base_file(storage, task.file, schema):
@@ -141,9 +141,9 @@ def _from_logs(
     storage: Storage, context: ReadContext, task: FileTask, schema: pa.Schema, at: int
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a copy from row `at` on, without the copy."""
-    wanted = merge_columns(schema, context.rule, context.schema)
+    columns = merge_columns(schema, context.rule, context.schema)
     for first, log in task.copy_of:
-        rows = read_log_rows(storage, log, wanted, rule=context.rule, visible=context.visible).select(schema.names)
+        rows = read_log_rows(storage, log, columns, rule=context.rule, visible=context.visible).select(schema.names)
         passed = min(max(0, at - first), rows.num_rows)
         for batch in rows.slice(passed).combine_chunks().to_batches():
             yield _without(task.file.dead, batch, first + passed)

@@ -64,8 +64,8 @@ def compare(column: Column, kind: pa.DataType, op: Op, value: Any) -> Condition:
         return Filled(column, op is Op.NE)
     try:
         floor, exact = _placed(kind, value, column)
-    except _Outside as found:
-        return Filled(column, op is Op.NE or ((op in (Op.LT, Op.LE)) == found.above and op is not Op.EQ))
+    except _Outside as outside:
+        return Filled(column, op is Op.NE or ((op in (Op.LT, Op.LE)) == outside.above and op is not Op.EQ))
     if exact:
         return Compared(column, op, floor)
     if op in (Op.EQ, Op.NE):
@@ -79,13 +79,13 @@ def among(column: Column, kind: pa.DataType, values: Sequence[Any]) -> Condition
     Raises:
         Misfit: one of them cannot be compared with the column.
     """
-    given = [value for value in values if value is not None]
-    found = _plain_array(given, kind)
-    if found is None:
-        singles = (compare(column, kind, Op.EQ, value) for value in given)
-        found = _array([single.value for single in singles if isinstance(single, Compared)], kind)
-    one: Condition = Among(column, found) if len(found) else Filled(column, False)
-    return one if len(given) == len(values) else Joined(False, (one, Always(None)))
+    present = [value for value in values if value is not None]
+    array = _plain_array(present, kind)
+    if array is None:
+        singles = (compare(column, kind, Op.EQ, value) for value in present)
+        array = _array([single.value for single in singles if isinstance(single, Compared)], kind)
+    one: Condition = Among(column, array) if len(array) else Filled(column, False)
+    return one if len(present) == len(values) else Joined(False, (one, Always(None)))
 
 
 def _plain_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array[Any] | None:
@@ -102,13 +102,13 @@ def _plain_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array[Any] | No
 def _array(values: list[pa.Scalar[Any]], kind: pa.DataType) -> pa.Array[Any]:
     if pa.types.is_floating(kind) and any(value.as_py() == 0 for value in values):
         values = [*values, pa.scalar(0.0, kind), pa.scalar(-0.0, kind)]
-    found: Any
+    array: Any
     if pa.types.is_temporal(kind):  # years beyond Python's
         number: Any = pa.int32() if kind.bit_width == 32 else pa.int64()
-        found = pa.array([value.cast(number).as_py() for value in values], number).cast(kind)
+        array = pa.array([value.cast(number).as_py() for value in values], number).cast(kind)
     else:
-        found = pa.array([value.as_py() for value in values], kind)
-    typed: pa.Array[Any] = found
+        array = pa.array([value.as_py() for value in values], kind)
+    typed: pa.Array[Any] = array
     return typed
 
 
@@ -204,12 +204,12 @@ def constant(kind: pa.DataType, value: Any) -> pa.Scalar[Any]:
     if pa.types.is_floating(kind):
         return pa.scalar(float(_as_number(value, kind, "")), kind)
     try:
-        found, exact = _placed(kind, value, "")
+        scalar, exact = _placed(kind, value, "")
     except _Outside:
         exact = False
     if not exact:
         raise Misfit(f"{_short(value)} is not a value of type {kind}")
-    return found
+    return scalar
 
 
 def _placed(kind: pa.DataType, value: Any, column: Column) -> tuple[pa.Scalar[Any], bool]:
@@ -293,13 +293,13 @@ def _float(kind: pa.DataType, number: int | float | Decimal) -> tuple[pa.Scalar[
         exactly = int(number)  # beyond all doubles, but not infinite
     try:
         with np.errstate(over="ignore"):
-            found = target(float(exactly))
+            nearest = target(float(exactly))
     except OverflowError:
-        found = target(math.inf if exactly > 0 else -math.inf)
+        nearest = target(math.inf if exactly > 0 else -math.inf)
     # Python compares integers with floats exactly.
-    if float(found) > exactly:
-        found = np.nextafter(found, target(-math.inf))
-    return pa.scalar(found, kind), float(found) == exactly
+    if float(nearest) > exactly:
+        nearest = np.nextafter(nearest, target(-math.inf))
+    return pa.scalar(nearest, kind), float(nearest) == exactly
 
 
 def _moment(kind: Any, value: Any, column: Column) -> tuple[pa.Scalar[Any], bool]:
@@ -325,24 +325,24 @@ def _nanoseconds(kind: Any, value: Any, column: Column) -> int:
         )
         return _parsed(value, tried, kind, column, hint)
     if isinstance(value, date | np.datetime64):  # a datetime is a date too
-        found: Any = pa.array(np.array([value]) if isinstance(value, np.datetime64) else [value])[0]
-        if not found.is_valid:
+        scalar: Any = pa.array(np.array([value]) if isinstance(value, np.datetime64) else [value])[0]
+        if not scalar.is_valid:
             raise _no(value, kind, column)
-        if pa.types.is_date(found.type):
-            return int(found.cast(pa.date32()).cast(pa.int32()).as_py()) * _DAY_NS
-        if pa.types.is_timestamp(kind) and kind.tz is None and found.type.tz is not None:
+        if pa.types.is_date(scalar.type):
+            return int(scalar.cast(pa.date32()).cast(pa.int32()).as_py()) * _DAY_NS
+        if pa.types.is_timestamp(kind) and kind.tz is None and scalar.type.tz is not None:
             raise _no(value, kind, column, "give it without a zone, which the column has not")
-        return int(found.cast(pa.int64()).as_py()) * _UNIT_NS[found.type.unit]
+        return int(scalar.cast(pa.int64()).as_py()) * _UNIT_NS[scalar.type.unit]
     raise _no(value, kind, column, "write it as text in single quotes")
 
 
 def _parsed(text: str, kinds: list[Any], kind: pa.DataType, column: Column, hint: str) -> int:
     for each in kinds:
         try:
-            found: int = pa.scalar(text).cast(each).cast(pa.int32() if each.bit_width == 32 else pa.int64()).as_py()
+            number: int = pa.scalar(text).cast(each).cast(pa.int32() if each.bit_width == 32 else pa.int64()).as_py()
         except (pa.ArrowException, ValueError):
             continue
-        return found * (1 if pa.types.is_date32(each) else _UNIT_NS[each.unit])
+        return number * (1 if pa.types.is_date32(each) else _UNIT_NS[each.unit])
     raise _no(text, kind, column, hint)
 
 
@@ -353,5 +353,5 @@ def _no(value: Any, kind: pa.DataType, column: Column, hint: str = "") -> Misfit
 
 
 def _short(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 80 else shown[:80] + "…"
+    text = repr(value)
+    return text if len(text) <= 80 else text[:80] + "…"

@@ -70,10 +70,10 @@ def bound(where: Where | None, params: object) -> Where | None:
         return where
     if not isinstance(where, str):
         raise OptionError(
-            f"params are for a condition that is text, such as where='fare > :low'; this one is {_shown(where)}"
+            f"params are for a condition that is text, such as where='fare > :low'; this one is {_short(where)}"
         )
     if not isinstance(params, Mapping) or not all(isinstance(name, str) for name in params):
-        raise OptionError(f"params are values by names, such as {{'low': 3}}, not {_shown(params)}")
+        raise OptionError(f"params are values by names, such as {{'low': 3}}, not {_short(params)}")
     return Bound(where, dict(params))
 
 
@@ -96,9 +96,9 @@ def parse_filter(where: Where | None, schema: pa.Schema) -> RowFilter | None:
         expression = expression_of(binder.bind(where))
         schema.empty_table().filter(expression)
     except RecursionError as exc:
-        raise OptionError(f"the filter {_shown(where)} is not understood: it is nested too deeply") from exc
+        raise OptionError(f"the filter {_short(where)} is not understood: it is nested too deeply") from exc
     except pa.ArrowException as exc:
-        raise OptionError(f"the filter {_shown(where)} does not fit the table: {exc}") from exc
+        raise OptionError(f"the filter {_short(where)} does not fit the table: {exc}") from exc
     return RowFilter(expression, tuple(binder.used))
 
 
@@ -179,21 +179,21 @@ class _Binder:
         except Refused as exc:
             near = text[exc.start : exc.start + 20]
             place = f", at character {exc.start + 1}, {near!r}" if near and exc.start else ""
-            raise OptionError(f"the filter {_shown(text)} is not understood{place}: {exc}") from exc
+            raise OptionError(f"the filter {_short(text)} is not understood{place}: {exc}") from exc
         except UnicodeEncodeError as exc:
-            raise OptionError(f"the filter {_shown(text)} is not understood: it is not Unicode text") from exc
+            raise OptionError(f"the filter {_short(text)} is not understood: it is not Unicode text") from exc
         except RecursionError as exc:
-            raise OptionError(f"the filter {_shown(text)} is not understood: it is nested too deeply") from exc
+            raise OptionError(f"the filter {_short(text)} is not understood: it is nested too deeply") from exc
 
     def _of_bound(self, where: Bound) -> Condition:
         self._params = where.params
-        found = self._of_text(where.text)
+        result = self._of_text(where.text)
         unknown = [name for name in where.params if name not in self._used_params]
         if unknown:
             raise OptionError(
-                f"the filter {_shown(where.text)} has no parameter :{unknown[0]}, for which params has a value"
+                f"the filter {_short(where.text)} has no parameter :{unknown[0]}, for which params has a value"
             )
-        return found
+        return result
 
     def _of_list(self, where: Sequence[Any]) -> Condition:
         """[(column, op, value), …] or a list of such lists, as pyarrow and others take it."""
@@ -202,7 +202,7 @@ class _Binder:
         for group in groups:
             if not group or not all(isinstance(each, tuple) and len(each) == 3 for each in group):
                 raise OptionError(
-                    f"the filter {_shown(where)} is not understood: a list holds tuples (column, op, value), which all have to hold, "
+                    f"the filter {_short(where)} is not understood: a list holds tuples (column, op, value), which all have to hold, "
                     "or lists of them, of which one has to"
                 )
             anyhow.append(Joined(True, tuple(map(self._of_tuple, group))))
@@ -219,14 +219,14 @@ class _Binder:
                 if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
                     raise Misfit(f"{word} takes a list of values")
                 values = [self._plain(each, name) for each in value]
-                found = self.among(column, values) if values else Always(False)
-                return Negated(found) if word == "not in" else found
+                condition = self.among(column, values) if values else Always(False)
+                return Negated(condition) if word == "not in" else condition
             if word not in _LIST_OPS:
                 operators = ", ".join(dict.fromkeys([*_LIST_OPS, "in", "not in"]))
                 raise Misfit(f"{how!r} is none of {operators}; text takes more, such as LIKE and IS NULL")
             return self.compare(column, _LIST_OPS[word], Literal(self._plain(value, name)))
         except Misfit as exc:
-            raise OptionError(f"the filter {_shown(term)} is not understood: {exc}") from exc
+            raise OptionError(f"the filter {_short(term)} is not understood: {exc}") from exc
 
     def _plain(self, value: Any, column: str) -> Any:
         value = as_python(value)
@@ -238,10 +238,10 @@ class _Binder:
 
     def resolve(self, name: str, inside: Sequence[str] = ()) -> Reference | Computed:
         self._count()
-        known = {each.lower() for each in self._schema.names}
+        columns = {each.lower() for each in self._schema.names}
         parts = name.split(".")
         # `a.b` is a column of this name before it is a field.
-        ends = (end for end in range(len(parts), 0, -1) if ".".join(parts[:end]).lower() in known)
+        ends = (end for end in range(len(parts), 0, -1) if ".".join(parts[:end]).lower() in columns)
         end = next(ends, len(parts))
         try:
             column = column_named(".".join(parts[:end]), self._schema.names, else_="; a text stands in single quotes")
@@ -356,10 +356,10 @@ def _constant(left: Operand, op: Op, right: Operand) -> bool | None:
     return bool(COMPARE[op](one, other))
 
 
-def _pattern(given: str, escape: str) -> str:
+def _pattern(text: str, escape: str) -> str:
     """A pattern of LIKE with the backslash as what escapes."""
     out: list[str] = []
-    characters = iter(given)
+    characters = iter(text)
     for each in characters:
         if each == escape:
             following = next(characters, "")
@@ -384,7 +384,7 @@ def _foreign(where: object) -> str:
         return "a Spark column cannot be a filter here: give text, such as where=\"city = 'sf'\", or use .where(…) of the DataFrame"
     return (
         f"a filter is text such as \"city = 'sf' AND fare > 3\", a pyarrow expression or a list [(column, op, value), …]; "
-        f"this is {type(where).__name__}: {_shown(where)}"
+        f"this is {type(where).__name__}: {_short(where)}"
     )
 
 
@@ -413,7 +413,7 @@ def no_column(name: str, among: Sequence[str], *, else_: str = "") -> str:
     return f"there is no column {name!r}{hint} columns are {', '.join(columns)}"
 
 
-def _shown(where: object) -> str:
-    shown = where if isinstance(where, str) else str(where) if isinstance(where, Bound) else repr(where)
-    shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "…"
-    return repr(shown) if isinstance(where, str) else shown
+def _short(where: object) -> str:
+    text = where if isinstance(where, str) else str(where) if isinstance(where, Bound) else repr(where)
+    text = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
+    return repr(text) if isinstance(where, str) else text

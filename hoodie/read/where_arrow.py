@@ -50,8 +50,8 @@ def expression_of(condition: Condition) -> pc.Expression:
         case Filled(column, value):
             return pc.if_else(_value(column).is_valid(), pc.scalar(value), _null())
         case Compared(column, op, value):
-            found: pc.Expression = COMPARE[op](_value(column), pc.scalar(value))
-            return found
+            result: pc.Expression = COMPARE[op](_value(column), pc.scalar(value))
+            return result
         case ComparedColumns(left, op, right, common):
             return _columns_compared(left, op, right, common)
         case Among(column, values):
@@ -74,8 +74,8 @@ def expression_of(condition: Condition) -> pc.Expression:
 def _columns_compared(left: Column, op: Op, right: Column, common: pa.DataType | None) -> pc.Expression:
     one, other = _value(left), _value(right)
     if common is not None:
-        found: pc.Expression = COMPARE[op](one.cast(common), other.cast(common))
-        return found
+        result: pc.Expression = COMPARE[op](one.cast(common), other.cast(common))
+        return result
     # An int64 rounded to a double keeps its order; where both are equal then, the double is a whole number itself, and
     # the integers decide. None is as large as 2**63.
     rounded, other = one.cast(pa.float64(), safe=False), other.cast(pa.float64())
@@ -94,10 +94,10 @@ def _value(of: Column | pa.Scalar[Any]) -> pc.Expression:
 def _computed(of: Computed) -> pc.Expression:
     function: Any = of.function
     if function is Function.CASE:
-        *pairs, found = (each if isinstance(each, Condition) else _value(each) for each in of.arguments)
+        *pairs, expression = (each if isinstance(each, Condition) else _value(each) for each in of.arguments)
         for value, condition in zip(pairs[::-2], pairs[-2::-2], strict=True):
-            found = pc.if_else(expression_of(condition), value, found)
-        return found
+            expression = pc.if_else(expression_of(condition), value, expression)
+        return expression
     if function is Function.FIELD:
         return pc.field(*(each.as_py() if isinstance(each, pa.Scalar) else str(each) for each in of.arguments))
     arguments = [_value(each) for each in of.arguments if not isinstance(each, Condition)]
@@ -106,8 +106,8 @@ def _computed(of: Computed) -> pc.Expression:
         return pc.utf8_slice_codeunits(arguments[0], start, stop)
     if function is Function.CAST:
         return _cast(arguments[0], of.kind)
-    found = _MADE[function](*arguments)
-    return found
+    expression = _MADE[function](*arguments)
+    return expression
 
 
 def _cast(value: pc.Expression, kind: Any) -> pc.Expression:

@@ -133,8 +133,8 @@ class TextParser:
     def __init__(self, text: str, conditions: Conditions) -> None:
         self._conditions = conditions
         self._end = len(text)
-        found = (_Token(str(m.lastgroup), m[0], m.start()) for m in _TOKEN.finditer(text))
-        self._tokens = [token for token in found if token.kind != "space"]
+        tokens = (_Token(str(m.lastgroup), m[0], m.start()) for m in _TOKEN.finditer(text))
+        self._tokens = [token for token in tokens if token.kind != "space"]
         self._at = 0
         self._depth = 0
 
@@ -142,8 +142,8 @@ class TextParser:
         """Raises Refused."""
         if not self._tokens:
             raise Refused("it is empty: leave the filter out to read all rows", 0)
-        found = self._either()
-        condition = self._as_condition(found, 0)
+        part = self._either()
+        condition = self._as_condition(part, 0)
         if self._now.kind != "end":
             raise self._unexpected("AND, OR or the end")
         return condition
@@ -161,16 +161,16 @@ class TextParser:
 
     def _word(self, *words: str) -> bool:
         """Takes a word if it comes now."""
-        found = self._now.word in words
-        self._at += found
-        return found
+        result = self._now.word in words
+        self._at += result
+        return result
 
     def _sign(self, sign: str) -> bool:
-        found = self._now.kind == "sign" and self._now.text == sign
-        self._at += found
-        return found
+        result = self._now.kind == "sign" and self._now.text == sign
+        self._at += result
+        return result
 
-    def _unexpected(self, wanted: str) -> Refused:
+    def _unexpected(self, expectation: str) -> Refused:
         token = self._now
         advice = _LACKING_OPERATORS.get(token.text.lower()) if token.kind != "end" else None
         if advice is not None:
@@ -180,9 +180,9 @@ class TextParser:
         if token.kind == "other" and token.text in "'\"`":
             return Refused(f"what {token.text} opens is not closed", token.start)
         if token.kind == "end":
-            return Refused(f"it ends where {wanted} is expected", token.start)
-        shown = token.text if len(token.text) <= 40 else token.text[:40] + "…"
-        return Refused(f"{wanted} is expected, not {shown!r}", token.start)
+            return Refused(f"it ends where {expectation} is expected", token.start)
+        text = token.text if len(token.text) <= 40 else token.text[:40] + "…"
+        return Refused(f"{expectation} is expected, not {text!r}", token.start)
 
     def _try(self, start: int, make: Callable[..., T], *values: Any) -> T:
         try:
@@ -216,46 +216,46 @@ class TextParser:
         if count > _MAX_DEPTH:
             raise Refused("its conditions are nested too deeply", start)
         start = self._now.start
-        found = self._predicate()
+        result = self._predicate()
         if not count:
-            return found
-        condition = self._as_condition(found, start)
+            return result
+        condition = self._as_condition(result, start)
         return Negated(condition) if count % 2 else condition
 
     def _predicate(self) -> Condition | Operand:
         start = self._now.start
         left = self._sum()
-        found: Condition | Operand = left
+        result: Condition | Operand = left
         token = self._now
         if token.kind == "sign" and token.text in _OPS:
             self._take()
             self._operand_only(left, token)
             op, right = _OPS[token.text], self._operand()
-            found = self._try(start, self._conditions.compare, left, op, right)
+            result = self._try(start, self._conditions.compare, left, op, right)
         elif token.word in ("not", "in", "between", "like", "ilike"):
             inverted = self._word("not")
             token = self._take()
             self._operand_only(left, token)
             match token.word:
                 case "in":
-                    found = self._among(left, start)
+                    result = self._among(left, start)
                 case "between":
-                    found = self._between(left, start)
+                    result = self._between(left, start)
                 case "like" | "ilike":
-                    found = self._like(left, start, ignore_case=token.word == "ilike")
+                    result = self._like(left, start, ignore_case=token.word == "ilike")
                 case _:
                     self._at -= 1
                     raise self._unexpected("IN, BETWEEN, LIKE or ILIKE")
-            found = Negated(found) if inverted else found
+            result = Negated(result) if inverted else result
         while self._word("is"):
-            found = self._is(found, start)
+            result = self._is(result, start)
         following = self._now
-        if isinstance(found, Operand):
+        if isinstance(result, Operand):
             if following.text.lower() in _LACKING_OPERATORS or following.kind in ("comment", "other"):
                 raise self._unexpected("a comparison")
         elif following.text in _OPS or following.word in ("in", "between", "like", "ilike"):
             raise Refused("comparisons do not chain: join them with AND, as in a < b AND b < c", following.start)
-        return found
+        return result
 
     def _operand_only(self, left: Condition | Operand, token: _Token) -> None:
         if not isinstance(left, Operand):
@@ -267,7 +267,7 @@ class TextParser:
     def _among(self, left: Any, start: int) -> Condition:
         values: list[Any] = []
         if self._now.kind == "parameter":
-            return self._try(start, self._conditions.among, left, self._listed(self._take()))
+            return self._try(start, self._conditions.among, left, self._values_of(self._take()))
         if not self._sign("("):
             raise self._unexpected("( with the values of IN")
         while not values or self._sign(","):
@@ -275,7 +275,7 @@ class TextParser:
                 break
             token = self._now
             if token.kind == "parameter":
-                values += self._listed(self._take())
+                values += self._values_of(self._take())
                 continue
             value = self._operand()
             if not isinstance(value, Literal):
@@ -285,7 +285,7 @@ class TextParser:
             raise self._unexpected(", or )")
         return self._try(start, self._conditions.among, left, values)
 
-    def _listed(self, token: _Token) -> list[Any]:
+    def _values_of(self, token: _Token) -> list[Any]:
         """The values of a parameter of IN: those of a list, or one."""
         value = self._try(token.start, self._conditions.parameter, token.text[1:])
         return value if isinstance(value, list) else [value]
@@ -303,10 +303,10 @@ class TextParser:
         escape = "\\"
         if self._word("escape"):
             token = self._now
-            given = self._operand()
-            if not isinstance(given, Literal) or not isinstance(given.value, str) or len(given.value) != 1:
+            operand = self._operand()
+            if not isinstance(operand, Literal) or not isinstance(operand.value, str) or len(operand.value) != 1:
                 raise Refused("ESCAPE takes one character in single quotes", token.start)
-            escape = given.value
+            escape = operand.value
         return self._try(start, self._conditions.like, left, pattern, escape, ignore_case)
 
     def _is(self, part: Condition | Operand, start: int) -> Condition:
@@ -314,28 +314,28 @@ class TextParser:
         if self._now.word not in _TRUTHS:
             raise self._unexpected("NULL, TRUE or FALSE behind IS")
         value = _TRUTHS[self._take().word]
-        found: Condition
+        condition: Condition
         if value is not None:
-            found = IsTruth(self._as_condition(part, start), value)
+            condition = IsTruth(self._as_condition(part, start), value)
         elif isinstance(part, Reference | Computed):
-            found = IsNull(part.name if isinstance(part, Reference) else part)
+            condition = IsNull(part.name if isinstance(part, Reference) else part)
         elif isinstance(part, Literal):
-            found = Always(part.value is None)
+            condition = Always(part.value is None)
         else:
-            found = IsNull(part)
-        return Negated(found) if inverted else found
+            condition = IsNull(part)
+        return Negated(condition) if inverted else condition
 
-    def _as_condition(self, found: Condition | Operand, start: int) -> Condition:
-        return self._try(start, self._conditions.truth, found) if isinstance(found, Operand) else found
+    def _as_condition(self, part: Condition | Operand, start: int) -> Condition:
+        return self._try(start, self._conditions.truth, part) if isinstance(part, Operand) else part
 
     def _operand(self) -> Operand:
         token = self._now
         return self._as_operand(self._sum(), token)
 
-    def _as_operand(self, found: Condition | Operand, token: _Token) -> Operand:
-        if not isinstance(found, Operand):
+    def _as_operand(self, part: Condition | Operand, token: _Token) -> Operand:
+        if not isinstance(part, Operand):
             raise Refused("a column or a value is expected, not a condition", token.start)
-        return found
+        return part
 
     def _sum(self) -> Condition | Operand:
         return self._computed(_SUMS, self._product)
@@ -345,12 +345,12 @@ class TextParser:
 
     def _computed(self, signs: frozenset[str], part: Callable[[], Condition | Operand]) -> Condition | Operand:
         first = self._now
-        found = part()
+        result = part()
         while self._now.kind == "sign" and self._now.text in signs:
-            left, sign, token = self._as_operand(found, first), self._take(), self._now
+            left, sign, token = self._as_operand(result, first), self._take(), self._now
             right = self._as_operand(part(), token)
-            found = self._try(sign.start, self._conditions.compute, sign.text, left, right)
-        return found
+            result = self._try(sign.start, self._conditions.compute, sign.text, left, right)
+        return result
 
     def _factor(self) -> Condition | Operand:
         token = self._now
@@ -377,10 +377,10 @@ class TextParser:
         match token.kind:
             case "sign" if token.text == "(":
                 with self._deeper(token):
-                    found = self._either()
+                    result = self._either()
                     if not self._sign(")"):
                         raise self._unexpected(")")
-                return found
+                return result
             case "text":
                 return Literal(token.text[1:-1].replace("''", "'"))
             case "number":

@@ -161,9 +161,9 @@ def long_timeline(look: Look) -> Iterator[Hit]:
 def held_timeline(look: Look) -> Iterator[Hit]:
     """A timeline that cannot be archived."""
     commits = len(look.snapshot.timeline.commits)
-    if commits > look.context.tuning.neglected_commits and (held := _held_by(look)):
+    if commits > look.context.tuning.neglected_commits and (holder := _held_by(look)):
         yield Hit(
-            f"the timeline has {commits:,} commits, which every reader and writer lists; they are held back by {held}"
+            f"the timeline has {commits:,} commits, which every reader and writer lists; they are held back by {holder}"
         )
 
 
@@ -211,12 +211,12 @@ def metadata_damage(look: Look) -> Iterator[Hit]:
 def metadata_table(look: Look) -> Iterator[Hit]:
     """Partitions of a metadata table that go, or all of one that the properties do not name."""
     context = look.context
-    named = load_config(context.storage).metadata_partitions  # a write of this process may have made one since
-    kept = {each.name for each in kept_of(named, context.view_options)}
-    going = [name for name in named if name not in kept]
+    names = load_config(context.storage).metadata_partitions  # a write of this process may have made one since
+    kept_names = {each.name for each in kept_of(names, context.view_options)}
+    going = [name for name in names if name not in kept_names]
     if going:
         yield Hit(f"the next write by hoodie drops {', '.join(going)} of the metadata table", METADATA_TABLE)
-    elif not named and context.storage.list(METADATA_TABLE):
+    elif not names and context.storage.list(METADATA_TABLE):
         yield Hit("the properties name no metadata table: the next write by hoodie drops its folder", METADATA_TABLE)
 
 

@@ -57,7 +57,7 @@ class _FileCheck:
     partition_path: str
     path: str
     instant: InstantTime
-    stated: _Stated | None
+    counts: _Stated | None
     """None: its commit is archived."""
     says_meta: bool
     """Its rows store the columns of `_hoodie_`."""
@@ -74,15 +74,15 @@ def base_files(look: Look) -> Iterator[Hit]:
 
 
 def _file_checks(snapshot: Snapshot, *, says_meta: bool) -> Iterator[_FileCheck]:
-    stated: dict[str, _Stated] = {}
+    counts: dict[str, _Stated] = {}
     for commit in snapshot.timeline.commits:
         for stat in snapshot.active.read_commit(commit).stats():
             if stat.log_version is None:
-                stated[stat.path] = _Stated(stat.num_writes, stat.num_inserts + stat.num_updates > 0)
+                counts[stat.path] = _Stated(stat.num_writes, stat.num_inserts + stat.num_updates > 0)
     for each in snapshot.view.latest_slices():
         if each.base is not None:
             base = each.base
-            yield _FileCheck(each.group.partition_path, base.path, base.instant, stated.get(base.path), says_meta)
+            yield _FileCheck(each.group.partition_path, base.path, base.instant, counts.get(base.path), says_meta)
 
 
 def _run_file_check(storage: Storage, check: _FileCheck) -> list[str]:
@@ -130,28 +130,28 @@ class _Wrong:
             self._names.update(name for name, _ in _counted(batch.column(FILE_NAME)) if name)
 
     def findings(self) -> list[str]:
-        footer, path, stated = self._footer, self._check.path, self._check.stated
-        found = []
-        if stated is not None and self._rows != stated.rows:
-            found.append(f"{path} holds {self._rows:,} rows, and its commit says {stated.rows:,}")
+        footer, path, counts = self._footer, self._check.path, self._check.counts
+        result = []
+        if counts is not None and self._rows != counts.rows:
+            result.append(f"{path} holds {self._rows:,} rows, and its commit says {counts.rows:,}")
         if self._keyless:
-            found.append(f"{path} holds {format_count(self._keyless, 'row')} without a record key")
+            result.append(f"{path} holds {format_count(self._keyless, 'row')} without a record key")
         if self._missed:
-            found.append(f"the bloom filter of {path} denies {self._missed:,} of its keys: look-ups would miss them")
+            result.append(f"the bloom filter of {path} denies {self._missed:,} of its keys: look-ups would miss them")
         bounds = key_range(pa.array(self._bounds)) if self._bounds else None
         # Wider ones are no damage: they had been right before rows were deleted.
         if bounds is not None and not footer.may_hold(pa.array(bounds)).all():
-            found.append(
+            result.append(
                 f"the footer of {path} says that its keys are from {footer.min_key!r} to {footer.max_key!r}, and they are from "
                 f"{bounds[0]!r} to {bounds[1]!r}"
             )
         if self._elsewhere:
-            found.append(f"{path} holds {self._elsewhere:,} rows of another partition than its folder")
+            result.append(f"{path} holds {self._elsewhere:,} rows of another partition than its folder")
         if self._late:
-            found.append(f"{path} holds {self._late:,} rows of commits after its own")
-        if stated is not None and stated.writes_rows and self._names and _all_older(self._names, self._check):
-            found.append(f"{path} holds no row of its own, but those of {min(self._names)}")
-        return found
+            result.append(f"{path} holds {self._late:,} rows of commits after its own")
+        if counts is not None and counts.writes_rows and self._names and _all_older(self._names, self._check):
+            result.append(f"{path} holds no row of its own, but those of {min(self._names)}")
+        return result
 
 
 def _all_older(names: Iterable[str], check: _FileCheck) -> bool:
@@ -196,8 +196,8 @@ class Rows(NamedTuple):
 
     @property
     def total(self) -> int:
-        found = zip(self.checks, self.keys, strict=True)
-        return sum(keys.rows for check, keys in found if isinstance(keys, _Keys) and check.share == 0)
+        pairs = zip(self.checks, self.keys, strict=True)
+        return sum(keys.rows for check, keys in pairs if isinstance(keys, _Keys) and check.share == 0)
 
 
 def all_rows(look: Look) -> Rows:
@@ -208,9 +208,9 @@ def all_rows(look: Look) -> Rows:
         checks = list(_key_checks([task for task in plan.tasks if isinstance(task, ReadTask)]))
         run = partial(_run_key_check, context.storage, plan.context)
         look.keep_rows(Rows(checks, context.engine.run(run, checks, label=f"validate keys of {context.config.name}")))
-    found = look.rows
-    assert isinstance(found, Rows)
-    return found
+    result = look.rows
+    assert isinstance(result, Rows)
+    return result
 
 
 def rows(look: Look) -> Iterator[Hit]:
@@ -224,8 +224,8 @@ def rows(look: Look) -> Iterator[Hit]:
 
 def duplicate_keys(look: Look) -> Iterator[Hit]:
     """Record keys that stand more than once in a partition."""
-    found = all_rows(look)
-    for check, keys in zip(found.checks, found.keys, strict=True):
+    read_rows = all_rows(look)
+    for check, keys in zip(read_rows.checks, read_rows.keys, strict=True):
         if isinstance(keys, _Keys) and keys.duplicates:
             yield Hit(
                 f"{format_count(keys.duplicates, 'record key')} {'stands' if keys.duplicates == 1 else 'stand'} more than once in "
@@ -295,14 +295,14 @@ def archived_files(look: Look) -> Iterator[Hit]:
     archived = snapshot.archived.read_commits(snapshot.archived.commits)
     newest: dict[tuple[str, str], tuple[InstantTime, str]] = {}
     replaced = set(snapshot.view.committed.replaced)
-    gone = _replaced_by(archived.values())
+    archived_replacements = _replaced_by(archived.values())
     for time in sorted(archived):
         for stat in archived[time].stats():
             if stat.log_version is None and stat.path and stat.num_writes:
                 newest[stat.partition_path, stat.file_id] = (time, stat.path)
     there = {group.id: group for path in snapshot.view.every_partition() for group in snapshot.view.file_groups(path)}
     for key, (time, path) in newest.items():
-        if key in gone or key in replaced:
+        if key in archived_replacements or key in replaced:
             continue
         group = there.get(key)  # type: ignore[call-overload]
         instants = [each.base_instant for each in group.slices if each.base is not None] if group is not None else []
@@ -318,10 +318,10 @@ def lost_rows(look: Look) -> Iterator[Hit]:
         for log in each.logs:
             if committed.log_size(log.path) is None:
                 continue  # no commit builds on it: a stray
-            lost = lost_instants(evidence, evidence.log(log.path).times, [other.path for other in each.logs])
-            if lost:
+            times = lost_instants(evidence, evidence.log(log.path).times, [other.path for other in each.logs])
+            if times:
                 yield Hit(
-                    f"{log.path} has rows of instant {lost[0]}, which is on no timeline: they do not count", log.path
+                    f"{log.path} has rows of instant {times[0]}, which is on no timeline: they do not count", log.path
                 )
 
 

@@ -51,35 +51,35 @@ _UNKNOWN = "VALUE"
 
 def properties(look: Look) -> Iterator[Hit]:
     """Properties that the table's files speak against."""
-    for found in contradictions(look.context, look.snapshot):
-        if found.is_certain:
+    for contradiction in contradictions(look.context, look.snapshot):
+        if contradiction.is_certain:
             yield Hit(
-                found.what,
+                contradiction.what,
                 subject=shlex.quote(
-                    f"{found.key}={found.value or evident(look.context.storage, found.key) or _UNKNOWN}"
+                    f"{contradiction.key}={contradiction.value or evident(look.context.storage, contradiction.key) or _UNKNOWN}"
                 ),
             )
 
 
 def unstated(look: Look) -> Iterator[Hit]:
     """Properties that old writers left out."""
-    for found in contradictions(look.context, look.snapshot):
-        if not found.is_certain:
+    for contradiction in contradictions(look.context, look.snapshot):
+        if not contradiction.is_certain:
             yield Hit(
-                found.what,
+                contradiction.what,
                 subject=shlex.quote(
-                    f"{found.key}={found.value or evident(look.context.storage, found.key) or _UNKNOWN}"
+                    f"{contradiction.key}={contradiction.value or evident(look.context.storage, contradiction.key) or _UNKNOWN}"
                 ),
             )
 
 
 def version(look: Look) -> Iterator[Hit]:
     """A timeline of another version than the properties state: nobody would see its commits."""
-    found = foreign_timeline(look.context.storage, look.context.config)
-    if found is not None:
+    sentence = foreign_timeline(look.context.storage, look.context.config)
+    if sentence is not None:
         key, ours = PROPERTY_OF["version"], look.context.config.layout.number
         others = [int(each.version) for each in LAYOUTS.values() if each.number != ours]
-        yield Hit(found, subject=shlex.quote(f"{key}={others[0] if len(others) == 1 else _UNKNOWN}"))
+        yield Hit(sentence, subject=shlex.quote(f"{key}={others[0] if len(others) == 1 else _UNKNOWN}"))
 
 
 # -- folders and files -------------------------------------------------------------------------------------------------
@@ -93,11 +93,11 @@ _FILES = frozenset({PROPERTIES, PROPERTIES_BACKUP, LOCK_PATH})
 def misplaced(look: Look) -> Iterator[Hit]:
     """Files where a folder has to be, and folders where a file has to be: all that uses them fails."""
     context = look.context
-    listed = list(context.storage.list(HOODIE))
-    if any(info.path == PRIVATE and info.is_folder for info in listed):
-        listed += context.storage.list(PRIVATE)
+    infos = list(context.storage.list(HOODIE))
+    if any(info.path == PRIVATE and info.is_folder for info in infos):
+        infos += context.storage.list(PRIVATE)
     folders = _FOLDERS | {context.config.history_folder}
-    for info in listed:
+    for info in infos:
         is_instant = info.path.startswith(f"{context.config.timeline_folder}/") and bool(
             context.config.layout.parse(info.name)
         )
@@ -157,12 +157,12 @@ def unreplaced_groups(look: Look) -> Iterator[Hit]:
         replaced = {(folder, each) for folder, those in metadata.replaced_file_ids.items() for each in those}
         written = {(stat.partition_path, stat.file_id) for stat in metadata.stats()}
         read = {(each.partition_path, each.file_id) for group in plan.groups for each in group.slices}
-        left = sorted(read - replaced - written)
-        if left:
+        unreplaced = sorted(read - replaced - written)
+        if unreplaced:
             path = active.path(commit)
-            groups = format_count(len(left), "file group")
+            groups = format_count(len(unreplaced), "file group")
             yield Hit(
-                f"{path} does not replace {groups} that the clustering read, such as {join(*left[0])}: their rows count twice",
+                f"{path} does not replace {groups} that the clustering read, such as {join(*unreplaced[0])}: their rows count twice",
                 path,
             )
 
@@ -242,19 +242,21 @@ def savepoints(look: Look) -> Iterator[Hit]:
 
 
 def saved_files(look: Look) -> Iterator[Hit]:
-    """Files that savepoints hold, and that are gone. The newest state may need them, too."""
+    """Missing files that savepoints hold. The newest state may need them, too."""
     saved = _saved(look)
     files = look.context.listing.all_files().files if saved else {}
     there = {info.path for infos in files.values() for info in infos}
     for instant in saved:
         try:
-            held = look.context.active.read_savepoint(instant).files
+            files_of = look.context.active.read_savepoint(instant).files
         except HoodieError:
             continue  # said by `savepoints`
-        gone = [path for folder, names in held.items() for name in names if (path := join(folder, name)) not in there]
-        if gone:
-            more = f" and {len(gone) - 1:,} more files" if len(gone) > 1 else ""
-            yield Hit(f"{gone[0]}{more} of savepoint {instant.time} are gone", gone[0])
+        missing = [
+            path for folder, names in files_of.items() for name in names if (path := join(folder, name)) not in there
+        ]
+        if missing:
+            more = f" and {len(missing) - 1:,} more files" if len(missing) > 1 else ""
+            yield Hit(f"{missing[0]}{more} of savepoint {instant.time} are gone", missing[0])
 
 
 def consumers(look: Look) -> Iterator[Hit]:

@@ -34,7 +34,7 @@ def find_damaged_plans(
     """Pending plans that do not decode or name files that are gone, and what completed cleans say; `files`: data files by folder,
     listed before the timeline.
     """
-    found, skipped = [], []
+    repairs, skipped = [], []
     there = {info.path for infos in files.values() for info in infos}
     for instant, path, why in _damaged(context, timeline, there):
         repair = Repair(RepairKind.PLANS, path, why)
@@ -44,15 +44,15 @@ def find_damaged_plans(
         elif _is_young(context.storage, path, older_than_s):
             skipped.append(Repair(repair.kind, path, f"{why}; but it is young, and may just be written", is_young=True))
         else:
-            found.append(repair)
-    return Strays(tuple(found), tuple(skipped))
+            repairs.append(repair)
+    return Strays(tuple(repairs), tuple(skipped))
 
 
 def remove_damaged_plans(context: TableContext, repairs: Sequence[Repair], timeline: Timeline) -> None:
-    """Take them off the timeline; call it under the table lock. Who dies on the way has left less of the same."""
-    wanted = {each.path for each in repairs}
+    """Delete the damaged plans from the timeline; call it under the table lock. After a crash run it again."""
+    paths = {each.path for each in repairs}
     for instant, path, _ in list(_damaged(context, timeline, None)):
-        if path not in wanted:
+        if path not in paths:
             continue
         # A completed one becomes a pending one that is carried out once more, if its plan is whole.
         again = instant.is_completed and not context.clock.is_far_ahead(instant.time)

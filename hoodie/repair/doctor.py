@@ -56,11 +56,13 @@ def diagnose(context: TableContext, options: WriteOptions, *, deep: bool | None 
     look = Look(context.on_storage(), options)
     if deep is None:
         deep = _is_small(look)
-    found = list(run_checks(look, deep=deep))
-    damaged = any(each.level is Level.DAMAGE for each in found)
+    all_findings = list(run_checks(look, deep=deep))
+    damaged = any(each.level is Level.DAMAGE for each in all_findings)
     # What costs later does not matter before the damage is mended; what the damage explains is said already.
-    kept = [each for each in found if not damaged or each.level is not Level.NEGLECT or each.kind not in _COSTS]
-    return Diagnosis.of(tuple(_shortened(kept)))
+    findings = [
+        each for each in all_findings if not damaged or each.level is not Level.NEGLECT or each.kind not in _COSTS
+    ]
+    return Diagnosis.of(tuple(_shortened(findings)))
 
 
 _COSTS = frozenset({"timeline", "held-timeline", "cleaning", "compaction"})
@@ -74,9 +76,9 @@ def _is_small(look: Look) -> bool:
     return sum(each.size_bytes for each in slices) <= look.context.tuning.doctor_bytes
 
 
-def _shortened(found: Iterable[Finding]) -> Iterator[Finding]:
-    """Of a long row of findings of one kind the first few."""
-    for (kind, level), group in groupby(found, key=lambda each: (each.kind, each.level)):
+def _shortened(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings, of a long row of one kind only the first few."""
+    for (kind, level), group in groupby(findings, key=lambda each: (each.kind, each.level)):
         those = list(group)
         yield from those[:_SHOWN]
         if len(those) > _SHOWN:

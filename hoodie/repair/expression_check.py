@@ -54,23 +54,23 @@ def _filters(values: ExpressionValues, name: str, table: MetadataTable) -> Index
         return IndexCheck(name, 0, problems=(table.reasons[name],))
     problems, missing = [], 0
     for path, each, size in bases:
-        found = stored.get(join(path, each))
-        missing += found is None
-        if found is not None and not found.might_contain(filter_texts(values, values.of_file(path, each, size))).all():
+        bloom = stored.get(join(path, each))
+        missing += bloom is None
+        if bloom is not None and not bloom.might_contain(filter_texts(values, values.of_file(path, each, size))).all():
             problems.append(f"the filter of {join(path, each)} lacks values of {values.index.expression}")
     return IndexCheck(name, len(bases), missing, problems=tuple(problems[:_SHOWN]))
 
 
 def bounds_by_key(shards: Iterable[Shard], schema: str) -> dict[str, dict[str, Any]]:
     """Key of a record -> low, high and nulls of it, of those that are not deleted."""
-    found = {}
+    result = {}
     for shard in shards:
         keys = [key.decode() for key in shard.keys.to_pylist()]
         for part in decode_stats(shard.values.cast(BINARY), schema):
             for row, stats in zip(part.rows.tolist(), part.columns.to_pylist(), strict=True):
                 if not stats["deleted"]:
-                    found[keys[row]] = {name: stats[name] for name in ("low", "high", "nulls")}
-    return found
+                    result[keys[row]] = {name: stats[name] for name in ("low", "high", "nulls")}
+    return result
 
 
 def is_narrower(says: Mapping[str, Any], does: Mapping[str, Any]) -> bool:

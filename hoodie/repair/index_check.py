@@ -63,12 +63,12 @@ def check_index(context: TableContext, name: str) -> IndexCheck:
     for remaining in range(_TRIES - 1, -1, -1):
         snapshot = context.snapshot()
         try:
-            found = _Check(context, config, name, snapshot).run()
+            result = _Check(context, config, name, snapshot).run()
         except (CorruptFileError, MissingFileError, FileNotFoundError) as exc:
-            found = IndexCheck(name, 0, problems=(str(exc),))
+            result = IndexCheck(name, 0, problems=(str(exc),))
         # A writer may have gone on meanwhile, which deletes files.
-        if found or not remaining or context.active.load() == snapshot.timeline:
-            return found
+        if result or not remaining or context.active.load() == snapshot.timeline:
+            return result
     raise AssertionError("unreachable")
 
 
@@ -99,9 +99,9 @@ class _Check:
             return check_expression_index(context, name, table)
         look = self._stats if name == COLUMN_STATS else self._blooms
         paths = [each.base.path for each in slices if each.base is not None]
-        found = [look(table, part) for part in _parts(paths)]
-        problems = [each for part in found for each in part.problems]
-        return IndexCheck(name, len(paths), sum(part.missing for part in found), problems=tuple(problems[:_SHOWN]))
+        parts = [look(table, part) for part in _parts(paths)]
+        problems = [each for part in parts for each in part.problems]
+        return IndexCheck(name, len(paths), sum(part.missing for part in parts), problems=tuple(problems[:_SHOWN]))
 
     def _stats(self, table: MetadataTable, paths: Sequence[str]) -> IndexCheck:
         columns = set(columns_of(self.context, self.config.raw))
@@ -113,9 +113,9 @@ class _Check:
         problems, unknown = [], pa.array([False] * len(paths))
         for field in schema:
             mine, theirs = stored[field.name], footers[field.name]
-            known = mine["values"].combine_chunks().is_valid()
-            unknown = pc.or_(unknown, pc.and_(pc.invert(known), theirs["values"].combine_chunks().is_valid()))
-            for row in pc.indices_nonzero(pc.and_(known, _contradicts(mine, theirs))).to_pylist():
+            is_stated = mine["values"].combine_chunks().is_valid()
+            unknown = pc.or_(unknown, pc.and_(pc.invert(is_stated), theirs["values"].combine_chunks().is_valid()))
+            for row in pc.indices_nonzero(pc.and_(is_stated, _contradicts(mine, theirs))).to_pylist():
                 says, does = (each.slice(row, 1).to_pylist()[0] for each in (mine, theirs))
                 problems.append(f"column {field.name!r} of {paths[row]}: {says}, and its footer has {does}")
         return IndexCheck(self.name, len(paths), pc.sum(unknown).as_py() or 0, problems=tuple(problems))
@@ -198,8 +198,8 @@ class _Check:
             each.filter(pc.invert(pc.is_in(each, value_set=other)))
             for each, other in ((expected, stored), (stored, expected))
         )
-        shown = lacks.slice(0, _SHOWN).cast(pa.binary()).cast(pa.string()).to_pylist()
-        problems = [f"it lacks {each!r}" for each in shown]
+        examples = lacks.slice(0, _SHOWN).cast(pa.binary()).cast(pa.string()).to_pylist()
+        problems = [f"it lacks {each!r}" for each in examples]
         for number, keys in enumerate(shards):
             texts = keys.cast(pa.binary()).cast(pa.string())
             strange = group_numbers_of(texts, len(groups), by_value=index.by_value) != number
@@ -212,10 +212,10 @@ def _contradicts(mine: pa.Table, footer: pa.Table) -> Any:
     """Which rows leave values out that are in the file, or count others. A bound that is not known contradicts nothing."""
     low, high = (pc.less(footer["low"], mine["low"]), pc.greater(footer["high"], mine["high"]))
     counts = [pc.not_equal(mine[name], footer[name]) for name in ("nulls", "values")]
-    found = low.combine_chunks().fill_null(False)
+    result = low.combine_chunks().fill_null(False)
     for each in (high, *counts):
-        found = pc.or_(found, each.combine_chunks().fill_null(False))
-    return found
+        result = pc.or_(result, each.combine_chunks().fill_null(False))
+    return result
 
 
 def _parts(items: Sequence[Any]) -> Iterator[Sequence[Any]]:

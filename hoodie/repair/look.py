@@ -49,13 +49,13 @@ class Look:
     @once
     def unreadable(self) -> Mapping[str, HoodieError]:
         """Instant -> what is wrong with the metadata of that completed write."""
-        found: dict[str, HoodieError] = {}
+        result: dict[str, HoodieError] = {}
         for instant in self.snapshot.timeline.commits:
             try:
                 self.context.active.check_commit(instant)
             except HoodieError as exc:
-                found[instant.time] = exc
-        return found
+                result[instant.time] = exc
+        return result
 
     @once
     def wrong_schema(self) -> tuple[Instant, HoodieError] | None:
@@ -73,8 +73,8 @@ class Look:
         """What reading all rows gave, once they were read."""
         return self.__dict__.get("_rows")
 
-    def keep_rows(self, found: object) -> None:
-        self.__dict__["_rows"] = found
+    def keep_rows(self, rows: object) -> None:
+        self.__dict__["_rows"] = rows
 
     def plain(self, error: HoodieError) -> str:
         """An error without the table's own path in it."""

@@ -28,14 +28,14 @@ def find_metadata_damage(context: TableContext, snapshot: Snapshot) -> tuple[Rep
 def _damage(context: TableContext, snapshot: Snapshot) -> str | None:
     table = MetadataTable.open(context.storage, context.config, snapshot.timeline, context.cache)
     partitions = sorted(finished_partitions(context.config.raw))
-    found = next((f"{each}: {why}" for each in partitions if (why := table.problem_of(each)) is not None), None)
+    problem = next((f"{each}: {why}" for each in partitions if (why := table.problem_of(each)) is not None), None)
     if table.is_gone:
         return None
-    return found or (difference(context, table, snapshot) if FILES in partitions else None)
+    return problem or (difference(context, table, snapshot) if FILES in partitions else None)
 
 
 def difference(context: TableContext, table: MetadataTable, snapshot: Snapshot) -> str | None:
-    """What the partition `files` says otherwise than the folders; None where both agree."""
+    """A difference between the partition `files` and the folders; None where both agree."""
     try:
         there = _counted(snapshot.view.latest_slices())
     except MissingFileError:
@@ -43,12 +43,12 @@ def difference(context: TableContext, table: MetadataTable, snapshot: Snapshot) 
     listing = MetadataListing(table, context.listing)
     view = FileSystemView(listing, context.active, snapshot.timeline, snapshot.archived)
     try:
-        named = _counted(view.latest_slices())
+        in_metadata = _counted(view.latest_slices())
     except MissingFileError as exc:
         return str(exc)
     if FILES in table.reasons:
         return f"{FILES}: {table.reasons[FILES]}"
-    for paths, says in ((named - there, "it names {}, which is not there"), (there - named, "it lacks {}")):
+    for paths, says in ((in_metadata - there, "it names {}, which is not there"), (there - in_metadata, "it lacks {}")):
         if paths:
             return says.format(min(paths))
     return None
@@ -56,9 +56,9 @@ def difference(context: TableContext, table: MetadataTable, snapshot: Snapshot) 
 
 def _counted(slices: Iterable[FileSlice]) -> set[str]:
     """Files that commits count. Folders have others, too."""
-    found: set[str] = set()
+    result: set[str] = set()
     for each in slices:
-        found.update(log.path for log in each.logs if log.committed_bytes is not None)
+        result.update(log.path for log in each.logs if log.committed_bytes is not None)
         if each.base is not None:
-            found.add(each.base.path)
-    return found
+            result.add(each.base.path)
+    return result

@@ -26,13 +26,13 @@ def find_partition_repairs(
     A folder is a partition where a file lies in it that counts; one that only a failed write has begun needs none.
     `files`: all of the table, by folder.
     """
-    found = []
+    result = []
     for folder in sorted(files):
         if is_partition_path(folder):
             why = _wrong(context, folder, files[folder], snapshot)
             if why is not None:
-                found.append(Repair(RepairKind.PARTITION_METADATA, join(folder, PARTITION_METADATA), why))
-    return tuple(found)
+                result.append(Repair(RepairKind.PARTITION_METADATA, join(folder, PARTITION_METADATA), why))
+    return tuple(result)
 
 
 def rewrite_partition_metadata(context: TableContext, repairs: Sequence[Repair], snapshot: Snapshot) -> None:

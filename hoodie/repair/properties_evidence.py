@@ -75,10 +75,10 @@ class Evidence:
 
 def gather(storage: Storage) -> Evidence:
     """Look at the timeline, the folders, and some rows. Lists the whole table."""
-    found = {layout: list(filter(None, map(layout.parse, storage.names(layout.folder)))) for layout in TIMELINES}
-    layout = next((each for each in reversed(found) if found[each]), None)
-    instants = [instant for each in found.values() for instant in each]
-    commits = [] if layout is None else list(_read_commits(storage, layout, found[layout]))
+    instants_of = {layout: list(filter(None, map(layout.parse, storage.names(layout.folder)))) for layout in TIMELINES}
+    layout = next((each for each in reversed(instants_of) if instants_of[each]), None)
+    instants = [instant for each in instants_of.values() for instant in each]
+    commits = [] if layout is None else list(_read_commits(storage, layout, instants_of[layout]))
     files = {
         path: [info for info in infos if not info.is_folder]
         for path, infos in StorageListing(storage).all_files().files.items()
@@ -175,17 +175,17 @@ def _samples(storage: Storage, files: Mapping[str, Sequence[FileInfo]]) -> Itera
 
 def _of_bases(files: Mapping[str, Sequence[FileInfo]], look: Callable[[str, str], T | None]) -> Iterator[T]:
     """What the newest base file of some partitions says; `look` takes the partition and the file."""
-    taken = 0
+    sampled_files = 0
     for path in sorted(files):
-        if taken == _SAMPLED_FILES:
+        if sampled_files == _SAMPLED_FILES:
             return
         bases = [info.path for info in files[path] if parse_base_file(info.name)]
         for name in sorted(bases, reverse=True):
             with suppress(CorruptFileError, UnsupportedTableError):
-                found = look(path, name)
-                if found is not None:
-                    taken += 1
-                    yield found
+                evidence = look(path, name)
+                if evidence is not None:
+                    sampled_files += 1
+                    yield evidence
                     break
 
 
@@ -199,8 +199,8 @@ def _store_meta(storage: Storage, files: Mapping[str, Sequence[FileInfo]]) -> bo
             batch = next(iter(read_batches(file, [RECORD_KEY], batch_rows=_SAMPLED_ROWS, path=path)))
         return bool(pc.any(pc.greater(pc.fill_null(pc.binary_length(batch.column(0)), 0), 0)).as_py())
 
-    found = list(_of_bases(files, look))
-    return any(found) or not found
+    answers = list(_of_bases(files, look))
+    return any(answers) or not answers
 
 
 def _columns(storage: Storage, files: Mapping[str, Sequence[FileInfo]]) -> frozenset[str]:
@@ -241,9 +241,9 @@ def _record_key(samples: Sequence[_Sample]) -> Known:
     if not samples:
         return Known(None, "there is no base file with record keys")
     rows = sum(len(sample.keys) for sample in samples)
-    named = _named_in_keys(samples)
-    if named is not None:
-        return Known(",".join(named), f"the keys of {rows:,} rows, which name their columns")
+    key_columns = _named_in_keys(samples)
+    if key_columns is not None:
+        return Known(",".join(key_columns), f"the keys of {rows:,} rows, which name their columns")
     columns = _columns_equal(samples, lambda sample: sample.keys)
     if len(columns) == 1:
         return Known(columns[0], f"the only column whose values are the keys of {rows:,} rows")
@@ -264,16 +264,16 @@ def _named_in_keys(samples: Sequence[_Sample]) -> list[str] | None:
         if not all(name in sample.texts for name in names):
             return None
         parts = [pc.binary_join_element_wise(pa.scalar(name), sample.texts[name], ":") for name in names]
-        made = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, ",")
-        if not _all_equal(made, sample.keys):
+        joined_keys = parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, ",")
+        if not _all_equal(joined_keys, sample.keys):
             return None
     return names
 
 
-def _columns_equal(samples: Sequence[_Sample], wanted: Callable[[_Sample], pa.Array | pa.Scalar]) -> list[str]:
+def _columns_equal(samples: Sequence[_Sample], value_of: Callable[[_Sample], pa.Array | pa.Scalar]) -> list[str]:
     columns = set(samples[0].texts)
     for sample in samples:
-        columns &= {name for name in columns & sample.texts.keys() if _all_equal(sample.texts[name], wanted(sample))}
+        columns &= {name for name in columns & sample.texts.keys() if _all_equal(sample.texts[name], value_of(sample))}
     return sorted(columns)
 
 

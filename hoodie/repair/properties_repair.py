@@ -62,10 +62,10 @@ def find_damage(storage: Storage) -> str | None:
     data = _read(storage, PROPERTIES)
     if data is not None and data.strip():
         return _why_damaged(storage, PROPERTIES, data)
-    lost = lost_properties(storage)
-    if lost is None:
+    damage = lost_properties(storage)
+    if damage is None:
         raise TableNotFoundError(f"no table at {storage.uri}: there is neither {PROPERTIES} nor a timeline in it")
-    return lost
+    return damage
 
 
 def plan_properties(storage: Storage, given_values: Mapping[str, str] | None = None) -> PropertiesRepair:
@@ -85,24 +85,24 @@ def plan_properties(storage: Storage, given_values: Mapping[str, str] | None = N
         if not wrong:
             return PropertiesRepair(None)
         damage = f"{PROPERTIES} contradicts the table: {'; '.join(each.what for each in wrong)}"
-        found: dict[str, PropertySource] = _uncut(storage) or {}
-        for key, shown in ((each.key, each.value) for each in wrong if each.key not in given_values):
-            value = shown or evident(storage, key)
+        sources: dict[str, PropertySource] = _uncut(storage) or {}
+        for key, text in ((each.key, each.value) for each in wrong if each.key not in given_values):
+            value = text or evident(storage, key)
             if value is None:
                 unknown += (f"{key}: no file proves it",)
             else:
-                found[key] = PropertySource(key, value, "the files of the table")
+                sources[key] = PropertySource(key, value, "the files of the table")
     else:
         stored = _backed_up(storage) or _uncut(storage)
-        found, unknown = (stored, ()) if stored is not None else _gathered(storage, given_values)
-    found |= {key: PropertySource(key, value, _USER) for key, value in given_values.items()}
+        sources, unknown = (stored, ()) if stored is not None else _gathered(storage, given_values)
+    sources |= {key: PropertySource(key, value, _USER) for key, value in given_values.items()}
     if _VERSION in given_values:
-        found |= _of_version(found)
+        sources |= _of_version(sources)
     if not unknown:
-        found = _summed(found)
-        _require_sound(storage, found)
-    stated = tuple(each for each in found.values() if each.value)
-    return PropertiesRepair(damage, stated, unknown)
+        sources = _summed(sources)
+        _require_sound(storage, sources)
+    properties = tuple(each for each in sources.values() if each.value)
+    return PropertiesRepair(damage, properties, unknown)
 
 
 def repair_at(
@@ -140,8 +140,8 @@ def evident(storage: Storage, key: str) -> str | None:
     """The value of a property that the files of the table show for sure."""
     if key not in (_KEY, _PARTITION, _TYPE):
         return None
-    found = gather(storage)
-    return {_KEY: found.record_key, _PARTITION: found.partition, _TYPE: found.table_type}[key].value
+    evidence = gather(storage)
+    return {_KEY: evidence.record_key, _PARTITION: evidence.partition, _TYPE: evidence.table_type}[key].value
 
 
 def _contradictions(storage: Storage) -> list[Contradiction]:
@@ -156,12 +156,12 @@ def _contradictions(storage: Storage) -> list[Contradiction]:
         return []
 
 
-def _of_version(found: Mapping[str, PropertySource]) -> dict[str, PropertySource]:
-    """What goes with the version that the user states."""
-    layout = layout_named(found[_VERSION].value) or V8
+def _of_version(properties: Mapping[str, PropertySource]) -> dict[str, PropertySource]:
+    """The properties that follow from the version that the user states."""
+    layout = layout_named(properties[_VERSION].value) or V8
     implied = {_LAYOUT: str(layout.number)}
-    if layout.states_merge_mode and _MERGE_MODE not in found:
-        implied[_MERGE_MODE] = _merge_mode(found[_ORDERING].value if _ORDERING in found else "")
+    if layout.states_merge_mode and _MERGE_MODE not in properties:
+        implied[_MERGE_MODE] = _merge_mode(properties[_ORDERING].value if _ORDERING in properties else "")
     return {key: PropertySource(key, value, "the version") for key, value in implied.items()}
 
 
@@ -212,16 +212,16 @@ def _uncut(storage: Storage) -> dict[str, PropertySource] | None:
 
 
 def _refused(values: Mapping[str, str]) -> frozenset[str]:
-    """Properties whose values are none that they can have: an error names each, so they are left out one after the other."""
+    """Properties with impossible values. An error names one at a time, so they are left out one after the other."""
     usable = {key: value for key, value in values.items() if value.strip()}
     while True:
         try:
             parse_table_config({**_STAND_INS, **usable}, uri="")
         except CorruptFileError as exc:
-            named = {key for key in usable if key in str(exc)}
-            if not named:
+            faulty = {key for key in usable if key in str(exc)}
+            if not faulty:
                 break
-            usable = {key: value for key, value in usable.items() if key not in named}
+            usable = {key: value for key, value in usable.items() if key not in faulty}
         except HoodieError:
             break  # sound, and of a table that this release does not read
         else:
@@ -231,7 +231,7 @@ def _refused(values: Mapping[str, str]) -> frozenset[str]:
 
 def _lines_left(storage: Storage) -> tuple[dict[str, PropertySource], dict[str, str]]:
     """What can still be read: lines that ended, each by itself; and those of them whose values are none that they can have."""
-    found: dict[str, PropertySource] = {}
+    sources: dict[str, PropertySource] = {}
     for path in (PROPERTIES_BACKUP, PROPERTIES):
         data = _read(storage, path) or b""
         whole = data[: max(data.rfind(b"\n"), data.rfind(b"\r")) + 1]
@@ -242,29 +242,29 @@ def _lines_left(storage: Storage) -> tuple[dict[str, PropertySource], dict[str, 
                 continue
             # A line of noise is a property, too, for Java; ours have names like these.
             good = {k: v for k, v in values.items() if k.startswith("hoodie.") and k.isascii() and k.isprintable()}
-            found |= {key: PropertySource(key, value, f"what is left of {path}") for key, value in good.items()}
-    wrong = _refused({key: each.value for key, each in found.items()})
-    sound = {key: each for key, each in found.items() if key not in wrong}
-    return sound, {key: each.value for key, each in found.items() if key in wrong}
+            sources |= {key: PropertySource(key, value, f"what is left of {path}") for key, value in good.items()}
+    wrong = _refused({key: each.value for key, each in sources.items()})
+    sound = {key: each for key, each in sources.items() if key not in wrong}
+    return sound, {key: each.value for key, each in sources.items() if key in wrong}
 
 
 def _gathered(storage: Storage, given_values: Mapping[str, str]) -> tuple[dict[str, PropertySource], tuple[str, ...]]:
-    """The properties as far as they are known, and what nobody says."""
-    found, malformed = _lines_left(storage)
+    """The properties as far as the sources say them, and sentences on those that are unknown."""
+    sources, malformed = _lines_left(storage)
     evidence = gather(storage)
     unknown = []
 
     def settle(key: str, finding: Known, also: str | None = None) -> str | None:
-        """The value of a property: said, left, or known by the files."""
+        """The value of a property: what the caller gives, what the file has left, or what the files of the table say."""
         for each in (key, also):
             if each and each in given_values:
                 return given_values[each]
-            if each and each in found:
-                return found[each].value
+            if each and each in sources:
+                return sources[each].value
         if finding.value is None:
             unknown.append(f"{key}: {finding.source}")
         else:
-            found[key] = PropertySource(key, finding.value, finding.source)
+            sources[key] = PropertySource(key, finding.value, finding.source)
         return finding.value
 
     name = settle(_NAME, evidence.name)
@@ -274,7 +274,7 @@ def _gathered(storage: Storage, given_values: Mapping[str, str]) -> tuple[dict[s
     partition = settle(_PARTITION, evidence.partition)
     ordering = settle(_ORDERING, Known(None, "no file says whether there is an ordering column"), _PRECOMBINE)
     unknown_keys = {each.partition(":")[0] for each in unknown}
-    shown = {
+    possible = {
         _NAME,
         _TYPE,
         _VERSION,
@@ -284,16 +284,16 @@ def _gathered(storage: Storage, given_values: Mapping[str, str]) -> tuple[dict[s
         DROP_COLUMNS,
         *unknown_keys,
         *given_values,
-        *found,
+        *sources,
     }
-    unknown += [f"{key}: {value!r} is none of its values" for key, value in malformed.items() if key not in shown]
+    unknown += [f"{key}: {value!r} is none of its values" for key, value in malformed.items() if key not in possible]
     if unknown or None in (name, kind, version, keys, partition, ordering):
-        return found, tuple(unknown)
-    for key, known in _rest(
+        return sources, tuple(unknown)
+    for key, value in _rest(
         evidence, str(name), str(kind), str(version), str(keys), str(partition), str(ordering)
     ).items():
-        found.setdefault(key, PropertySource(key, str(known.value), known.source))
-    return found, ()
+        sources.setdefault(key, PropertySource(key, str(value.value), value.source))
+    return sources, ()
 
 
 def _rest(
@@ -341,20 +341,20 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _summed(sources: Mapping[str, PropertySource]) -> dict[str, PropertySource]:
     """With the checksum of name and database, and both names of the ordering column."""
-    found = dict(sources)
-    stated = {key: each.value for key, each in found.items()}
-    checksum = str(table_checksum(stated.get(_NAME, ""), stated.get(_DATABASE, "")))
-    if stated.get(_CHECKSUM) != checksum:
-        found[_CHECKSUM] = PropertySource(_CHECKSUM, checksum, "computed from the names of table and database")
-    if stated.get(_PRECOMBINE, "") != stated.get(_ORDERING, ""):
-        newer = found.get(_ORDERING) or found[_PRECOMBINE]
+    result = dict(sources)
+    values = {key: each.value for key, each in result.items()}
+    checksum = str(table_checksum(values.get(_NAME, ""), values.get(_DATABASE, "")))
+    if values.get(_CHECKSUM) != checksum:
+        result[_CHECKSUM] = PropertySource(_CHECKSUM, checksum, "computed from the names of table and database")
+    if values.get(_PRECOMBINE, "") != values.get(_ORDERING, ""):
+        newer = result.get(_ORDERING) or result[_PRECOMBINE]
         for key in (_ORDERING, _PRECOMBINE):
-            found[key] = PropertySource(key, newer.value, newer.source)
-    return found
+            result[key] = PropertySource(key, newer.value, newer.source)
+    return result
 
 
-def _require_sound(storage: Storage, found: Mapping[str, PropertySource]) -> None:
-    values = {key: each.value for key, each in found.items() if each.value}
+def _require_sound(storage: Storage, properties: Mapping[str, PropertySource]) -> None:
+    values = {key: each.value for key, each in properties.items() if each.value}
     try:
         parse_table_config(values, uri=storage.uri)
     except (CorruptFileError, UnsupportedTableError) as exc:

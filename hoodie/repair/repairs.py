@@ -42,8 +42,8 @@ class _Found:
     @property
     def result(self) -> RepairResult:
         return RepairResult(
-            (*self.plans.found, *self.partitions, *self.strays.found, *self.metadata),
-            (*self.plans.left, *self.strays.left),
+            (*self.plans.certain, *self.partitions, *self.strays.certain, *self.metadata),
+            (*self.plans.doubtful, *self.strays.doubtful),
         )
 
 
@@ -59,28 +59,28 @@ def repair(
     files = context.listing.all_files().files
     following, context = context, context.on_storage()
     snapshot = context.snapshot()
-    found = _find(context, kinds, files, snapshot, older_than_s)
-    if dry_run or not found.result.repairs:
-        return replace(found.result, dry_run=dry_run)
+    findings = _find(context, kinds, files, snapshot, older_than_s)
+    if dry_run or not findings.result.repairs:
+        return replace(findings.result, dry_run=dry_run)
     name = None
     with under_lock(context):
-        if found.plans.found:
-            remove_damaged_plans(context, found.plans.found, snapshot.timeline)
+        if findings.plans.certain:
+            remove_damaged_plans(context, findings.plans.certain, snapshot.timeline)
         now = context.snapshot()
         if now.timeline != snapshot.timeline:
-            plans = found.plans
-            found = replace(_find(context, kinds, files, now, older_than_s), plans=plans)
-        rewrite_partition_metadata(context, found.partitions, now)
+            plans = findings.plans
+            findings = replace(_find(context, kinds, files, now, older_than_s), plans=plans)
+        rewrite_partition_metadata(context, findings.partitions, now)
         # Two may have found the same, one after the other.
-        there = tuple(each for each in found.strays.found if context.storage.exists(each.path))
-        found = replace(found, strays=replace(found.strays, found=there))
+        there = tuple(each for each in findings.strays.certain if context.storage.exists(each.path))
+        findings = replace(findings, strays=replace(findings.strays, certain=there))
         if there:
             name = new_name(context.storage, context.clock.now(), there)
             move_away(context.storage, name, [each.path for each in there])
-        if found.metadata:
+        if findings.metadata:
             drop_metadata_table(context.storage)
     following.forget_files()  # what this process listed before may have them
-    return replace(found.result, dry_run=False, set_aside=name)
+    return replace(findings.result, dry_run=False, set_aside=name)
 
 
 def _find(
@@ -94,9 +94,9 @@ def _find(
         partitions = find_partition_repairs(context, files, snapshot)
     if RepairKind.STRAY_FILES in kinds:
         if any(snapshot.timeline.pending(Action.RESTORE)):
-            strays = Strays(left=(_untold("a restore is pending, which deletes files"),))
-        elif plans.found or plans.left:
-            strays = Strays(left=(_untold("a plan on the timeline does not decode; mend that first"),))
+            strays = Strays(doubtful=(_untold("a restore is pending, which deletes files"),))
+        elif plans.certain or plans.doubtful:
+            strays = Strays(doubtful=(_untold("a plan on the timeline does not decode; mend that first"),))
         else:
             strays = find_strays(context, data, snapshot, older_than_s=older_than_s)
     metadata = find_metadata_damage(context, snapshot) if RepairKind.METADATA_TABLE in kinds else ()

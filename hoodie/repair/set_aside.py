@@ -32,8 +32,8 @@ def new_name(storage: Storage, now: str, why: Sequence[Repair]) -> str:
 
 
 def move_away(storage: Storage, name: str, paths: Sequence[str]) -> None:
-    """Move files of the table into the set; one that is gone by now is gone."""
-    storage.each(lambda path: _move(storage, path, _kept(name, path)), paths)
+    """Move files of the table into the set; a file that is missing by now is passed over."""
+    storage.each(lambda path: _move(storage, path, _path_aside(name, path)), paths)
 
 
 def put_back(storage: Storage, name: str, paths: Sequence[str]) -> None:
@@ -42,7 +42,7 @@ def put_back(storage: Storage, name: str, paths: Sequence[str]) -> None:
     Raises:
         FileExistsError: another file stands there.
     """
-    storage.each(lambda path: _move(storage, _kept(name, path), path), paths)
+    storage.each(lambda path: _move(storage, _path_aside(name, path), path), paths)
 
 
 def forget(storage: Storage, name: str) -> None:
@@ -61,19 +61,19 @@ def set_aside_names(storage: Storage) -> tuple[str, ...]:
 def set_aside_files(storage: Storage, name: str) -> dict[str, FileInfo]:
     """The files of a set, by where they stood in the table."""
     folder = join(SET_ASIDE, name)
-    found = (info for info in storage.list(folder, recursive=True) if not info.is_folder)
-    return {info.path.removeprefix(f"{folder}/"): info for info in found}
+    infos = (info for info in storage.list(folder, recursive=True) if not info.is_folder)
+    return {info.path.removeprefix(f"{folder}/"): info for info in infos}
 
 
 def keep_copy(storage: Storage, name: str, path: str, data: bytes) -> None:
     """Keep these bytes in the set as the file of the table that they are; who died on the way has done so."""
     try:
-        storage.create_new(_kept(name, path), data)
+        storage.create_new(_path_aside(name, path), data)
     except FileExistsError:
         return
 
 
-def _kept(name: str, path: str) -> str:
+def _path_aside(name: str, path: str) -> str:
     return join(SET_ASIDE, name, path)
 
 

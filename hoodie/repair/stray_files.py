@@ -39,9 +39,9 @@ from hoodie.view.context import Snapshot, TableContext
 class Strays:
     """What no completed instant explains."""
 
-    found: tuple[Repair, ...] = ()
+    certain: tuple[Repair, ...] = ()
     """To be moved away."""
-    left: tuple[Repair, ...] = ()
+    doubtful: tuple[Repair, ...] = ()
     """To be left alone, because somebody may need them, or nobody can tell."""
 
 
@@ -50,12 +50,12 @@ NOTHING = Strays()
 
 def data_files_of(files: Mapping[str, Sequence[FileInfo]]) -> dict[str, list[FileInfo]]:
     """Base and log files among all files of a table, by their folders."""
-    found: dict[str, list[FileInfo]] = {}
+    result: dict[str, list[FileInfo]] = {}
     for folder, infos in files.items():
         data = [info for info in infos if not info.is_folder and _is_data(info.path)]
         if data and is_partition_path(folder):
-            found[folder] = data
-    return found
+            result[folder] = data
+    return result
 
 
 def find_strays(
@@ -67,7 +67,7 @@ def find_strays(
         CorruptFileError: metadata of an instant do not decode: nothing can be told without them.
     """
     evidence = Evidence(context, snapshot)
-    found, skipped = [], []
+    strays, skipped = [], []
     young_since_s = context.storage.now_s() - older_than_s
     for folder in sorted(files):
         for info, verdict in _judge(evidence, folder, files[folder]):
@@ -77,8 +77,8 @@ def find_strays(
             elif info.mtime_s > young_since_s:
                 skipped.append(replace(entry, why=f"{entry.why}; but it is young", is_young=True))
             else:
-                found.append(entry)
-    return Strays(tuple(found), tuple(skipped))
+                strays.append(entry)
+    return Strays(tuple(strays), tuple(skipped))
 
 
 def counts_without_its_instant(snapshot: Snapshot, context: TableContext, path: str) -> bool:
@@ -151,21 +151,21 @@ class Evidence:
         return frozenset(i.time for i in self.snapshot.timeline.pending()) | marks
 
     @once
-    def held(self) -> Mapping[str, str]:
-        """Path, or bare name, of a file that somebody relies on -> who."""
+    def holders(self) -> Mapping[str, str]:
+        """Path, or bare name, of a file that somebody relies on -> a sentence that says who."""
         active, timeline = self.context.active, self.snapshot.timeline
-        found: dict[str, str] = dict.fromkeys(active.savepointed_files(timeline), "a savepoint holds it")
-        found.update(dict.fromkeys(active.clustered_files(timeline), "a pending clustering reads it"))
+        result: dict[str, str] = dict.fromkeys(active.savepointed_files(timeline), "a savepoint holds it")
+        result.update(dict.fromkeys(active.clustered_files(timeline), "a pending clustering reads it"))
         for instant in timeline.pending(Action.COMPACTION, Action.LOGCOMPACTION):
             for operation in active.read_compaction_plan(instant.time, instant.action).operations:
                 names = [*([operation.data_file] if operation.data_file else ()), *operation.log_files]
-                found.update(dict.fromkeys((join(operation.partition_path, n) for n in names), f"{instant} reads it"))
+                result.update(dict.fromkeys((join(operation.partition_path, n) for n in names), f"{instant} reads it"))
         for instant in timeline.pending(Action.CLEAN):
             for partition, doomed in self._clean_files(instant).items():
-                found.update(dict.fromkeys((join(partition, n) for n in doomed), f"{instant} deletes it"))
+                result.update(dict.fromkeys((join(partition, n) for n in doomed), f"{instant} deletes it"))
         for instant in timeline.pending(Action.ROLLBACK):
-            found.update(dict.fromkeys(self._rollback_files(instant), f"{instant} undoes it"))
-        return found
+            result.update(dict.fromkeys(self._rollback_files(instant), f"{instant} undoes it"))
+        return result
 
     def _clean_files(self, instant: Instant) -> Mapping[str, Sequence[str]]:
         try:
@@ -209,7 +209,7 @@ class Evidence:
 
     def unnamed_files(self, files: Mapping[str, Sequence[FileInfo]]) -> dict[InstantTime, list[str]]:
         """The files of `nameless` writes that no other commit names either."""
-        found: dict[InstantTime, list[str]] = {}
+        result: dict[InstantTime, list[str]] = {}
         for folder, infos in data_files_of(files).items() if self.nameless else ():
             committed = self.snapshot.view.committed.of(folder)
             for info in infos:
@@ -217,8 +217,8 @@ class Evidence:
                     continue
                 base = parse_base_file(info.name)
                 for time in self.nameless & (self.log(info.path).times if base is None else {base.instant}):
-                    found.setdefault(time, []).append(info.path)
-        return found
+                    result.setdefault(time, []).append(info.path)
+        return result
 
     def log(self, path: str) -> _LogContent:
         if path not in self._logs:
@@ -238,7 +238,7 @@ def _judge(evidence: Evidence, folder: str, infos: Sequence[FileInfo]) -> Iterat
             verdict = _judge_log(evidence, folder, info, log, infos)
         if verdict is None:
             continue
-        holder = evidence.held.get(info.path) or evidence.held.get(name)
+        holder = evidence.holders.get(info.path) or evidence.holders.get(name)
         yield info, verdict if holder is None else _Verdict(False, holder)
 
 
@@ -336,12 +336,12 @@ def lost_instants(
     """Which of these instants are on no timeline, though nothing says that they were undone; `slice_logs` may say it."""
     timeline, active = evidence.snapshot.timeline, evidence.context.active
     instants = {instant.time for instant in timeline} | evidence.pending
-    lost = sorted(time for time in {*times} - instants if not evidence.is_before(time))
-    if lost:
+    unexplained = sorted(time for time in {*times} - instants if not evidence.is_before(time))
+    if unexplained:
         undone = {time for log in slice_logs for time in evidence.log(log).undone}
         undone |= {active.rollback_target(i) or "" for i in timeline if i.action is Action.ROLLBACK}
-        lost = [time for time in lost if time not in undone]
-    return lost
+        unexplained = [time for time in unexplained if time not in undone]
+    return unexplained
 
 
 def _nameless(time: str) -> str:

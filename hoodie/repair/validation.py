@@ -14,14 +14,14 @@ from hoodie.view.context import TableContext
 def validate(context: TableContext, options: WriteOptions, *, deep: bool) -> ValidationResult:
     """Look at the newest state of the table. Nothing is changed."""
     look = Look(context.on_storage(), options)
-    found = tuple(run_checks(look, deep=deep, levels=frozenset({Level.DAMAGE})))
+    findings = tuple(run_checks(look, deep=deep, levels=frozenset({Level.DAMAGE})))
     try:
         commits, slices = len(look.snapshot.timeline.commits), look.snapshot.view.latest_slices()
     except HoodieError:
-        return ValidationResult(found)
+        return ValidationResult(findings)
     rows = look.rows
     return ValidationResult(
-        found,
+        findings,
         commits=commits,
         partitions=len({each.group.partition_path for each in slices}),
         file_groups=len(slices),

@@ -58,19 +58,19 @@ def run_pending(
     service.require_fit(context)
     table = context.storage.uri
     if instant is not None:
-        found = next((i for i in _pending(service, context.active) if i.time == instant), None)
-        if found is None:
+        plan = next((i for i in _pending(service, context.active) if i.time == instant), None)
+        if plan is None:
             raise InstantNotFoundError(no_plan(service.action, instant, table=table))
-        return [_run(service, context, found, options)]
+        return [_run(service, context, plan, options)]
     budget = budget or Budget(None)
     results: list[R] = []
-    seen: set[str] = set()
-    while (found := _next(_pending(service, context.active), seen)) is not None and budget.allows_another():
-        seen.add(found.time)
+    tried_times: set[str] = set()
+    while (plan := _next(_pending(service, context.active), tried_times)) is not None and budget.allows_another():
+        tried_times.add(plan.time)
         try:
-            results.append(_run(service, context, found, options))
+            results.append(_run(service, context, plan, options))
         except CommitConflictError:
-            if service.resumes or not _is_of_others(service, context, found):
+            if service.resumes or not _is_of_others(service, context, plan):
                 raise
             continue
         budget.count()
@@ -87,21 +87,23 @@ def _pending(service: Service[object], active: ActiveTimeline) -> tuple[Instant,
     return active.load().pending(service.action)
 
 
-def _next(pending: Iterable[Instant], seen: set[str]) -> Instant | None:
-    return next((i for i in pending if i.time not in seen), None)
+def _next(pending: Iterable[Instant], tried_times: set[str]) -> Instant | None:
+    return next((i for i in pending if i.time not in tried_times), None)
 
 
-def _run(service: Service[R], context: TableContext, found: Instant, options: WriteOptions) -> R:
-    if found.state is State.INFLIGHT and not service.resumes and not take_back(context, service, found.time):
-        raise CommitConflictError(being_run(found, table=context.storage.uri, by=context.liveness.holder(found.time)))
+def _run(service: Service[R], context: TableContext, instant: Instant, options: WriteOptions) -> R:
+    if instant.state is State.INFLIGHT and not service.resumes and not take_back(context, service, instant.time):
+        raise CommitConflictError(
+            being_run(instant, table=context.storage.uri, by=context.liveness.holder(instant.time))
+        )
     action, began_s = service.action.value, time.monotonic()
     try:
-        with span(action, table=context.config.name, path=context.storage.uri, instant=found.time):
-            result = service.run(context, found, options)
+        with span(action, table=context.config.name, path=context.storage.uri, instant=instant.time):
+            result = service.run(context, instant, options)
     except (HoodieError, OSError, MemoryError):
         raise
     except Exception as exc:
-        raise HoodieError(run_failed(found, exc, table=context.storage.uri)) from exc
+        raise HoodieError(run_failed(instant, exc, table=context.storage.uri)) from exc
     record_service(context, action, time.monotonic() - began_s, result)
     return result
 

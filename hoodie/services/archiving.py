@@ -100,24 +100,24 @@ def archive(context: TableContext, options: WriteOptions, *, dry_run: bool = Fal
         return result
     check_version(context.config)
     with span("archive", table=context.config.name, path=context.storage.uri, instants=len(plan.instants)):
-        gone = _move(context, timeline, plan, options)
+        archived_instants = _move(context, timeline, plan, options)
     seconds = time.monotonic() - started
-    record_service(context, "archive", seconds, gone)
-    return ArchiveResult(tuple(each.time for each in gone), plan.start, result.held_by, seconds=seconds)
+    record_service(context, "archive", seconds, archived_instants)
+    return ArchiveResult(tuple(each.time for each in archived_instants), plan.start, result.held_by, seconds=seconds)
 
 
 def _move(context: TableContext, timeline: Timeline, plan: _Plan, options: WriteOptions) -> Sequence[Instant]:
-    """Archive what is planned; gives what is gone from the active timeline."""
+    """Archive the planned instants; gives those that the active timeline does not have any more."""
     writer = _writer(context)
     _add(context, writer, plan.instants)
     if plan.start is not None:
         with _told_of_others(context.storage):
             delete_late_files(context, timeline, start=plan.start)
-    gone = _delete(context, plan, options)
-    merged = _tidy(context, writer, plan, gone)
-    if merged or len(gone) < len(plan.instants):
+    archived_instants = _delete(context, plan, options)
+    merged = _tidy(context, writer, plan, archived_instants)
+    if merged or len(archived_instants) < len(plan.instants):
         _take_out_undone(context.active, writer, timeline)
-    return gone
+    return archived_instants
 
 
 # -- planning ----------------------------------------------------------------------------------------------------------
@@ -160,9 +160,9 @@ def _holds(context: TableContext, timeline: Timeline, options: WriteOptions) -> 
     if options.cleaning.automatic or options.archiving.waits_for_cleans:
         # What was archived cannot be looked at any more by a clean, which would have to list the table.
         last = last_clean(context.active, timeline)
-        kept = last and (last.earliest or last.extra.get(CHECKPOINT))
-        if kept:
-            yield Hold(InstantTime(kept), "the next clean")
+        earliest = last and (last.earliest or last.extra.get(CHECKPOINT))
+        if earliest:
+            yield Hold(InstantTime(earliest), "the next clean")
     first = not_compacted(context.storage, timeline)
     if first is not None:
         # Apache Hudi counts what its metadata table has in logs by the instants of both timelines.
@@ -240,8 +240,8 @@ def _first_in_the_way(context: TableContext, timeline: Timeline, leaving: Sequen
 
 def _group_of(partition_path: str, path: str) -> FileGroupId | None:
     name = name_of(path)
-    found = parse_base_file(name) or parse_log_file(name)
-    return None if found is None else FileGroupId(partition_path, found.file_id)
+    parsed_name = parse_base_file(name) or parse_log_file(name)
+    return None if parsed_name is None else FileGroupId(partition_path, parsed_name.file_id)
 
 
 # -- running -----------------------------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def _group_of(partition_path: str, path: str) -> FileGroupId | None:
 
 def _writer(context: TableContext) -> ArchiveWriter | LsmArchiveWriter:
     return archive_writer_of(
-        context.storage, context.config.history_folder, context.config.layout, held=partial(under_lock, context)
+        context.storage, context.config.history_folder, context.config.layout, lock=partial(under_lock, context)
     )
 
 
@@ -259,12 +259,12 @@ def _keys(instants: Iterable[Instant]) -> frozenset[tuple[str, Action]]:
 
 def _add(context: TableContext, writer: ArchiveWriter | LsmArchiveWriter, instants: Iterable[Instant]) -> None:
     storage, clock = context.storage, context.clock
-    found = context.active.state_files(_keys(instants))
+    state_files = context.active.state_files(_keys(instants))
     with _told_of_others(context.storage):
-        contents = storage.each(storage.read, [info.path for _, info in found])
+        contents = storage.each(storage.read, [info.path for _, info in state_files])
     files = [
         StateFile(instant, content, format_instant(clock.wall(info.mtime_s)))
-        for (instant, info), content in zip(found, contents, strict=True)
+        for (instant, info), content in zip(state_files, contents, strict=True)
     ]
     writer.add(files, timeline=f"{storage.uri.rstrip('/')}/{context.config.timeline_folder}")
 
@@ -286,15 +286,15 @@ def _told_of_others(storage: Storage) -> Iterator[None]:
 
 
 def _delete(context: TableContext, plan: _Plan, options: WriteOptions) -> tuple[Instant, ...]:
-    """Take the instants off the active timeline that may still leave; gives those."""
-    gone: list[Instant] = []
+    """Take those instants off the active timeline that still may leave it; gives them."""
+    archived_instants: list[Instant] = []
     for start in range(0, len(plan.instants), _AT_A_TIME):
         chosen = plan.instants[start : start + _AT_A_TIME]
         moved = _delete_some(context, chosen, plan, options)
-        gone += moved
+        archived_instants += moved
         if len(moved) < len(chosen):
             break  # the first that has to stay holds back all after it
-    return tuple(gone)
+    return tuple(archived_instants)
 
 
 def _delete_some(
@@ -367,12 +367,15 @@ def _take_out_undone(active: ActiveTimeline, writer: ArchiveWriter | LsmArchiveW
 
 
 def _tidy(
-    context: TableContext, writer: ArchiveWriter | LsmArchiveWriter, plan: _Plan, gone: Sequence[Instant]
+    context: TableContext, writer: ArchiveWriter | LsmArchiveWriter, plan: _Plan, archived_instants: Sequence[Instant]
 ) -> bool:
-    """Whether archive files were put together. What cannot be done here costs room, and is done the next time."""
+    """Delete leftovers, and merge archive files; gives whether any may have been merged.
+
+    After a failure the next archiving does it.
+    """
     storage = context.storage
     try:
-        times = {each.time for each in gone}
+        times = {each.time for each in archived_instants}
         for info in storage.list(MARKERS):
             name = info.name
             # Nothing that is pending lies before the start: such a marker came when its write had been rolled back.
@@ -391,17 +394,17 @@ def _drop_row_copies(context: TableContext, start: InstantTime | None) -> None:
 
     Each look opens a file, and where nothing is compacted no copy goes: so the oldest ones are looked at, and some others in turn.
     """
-    found = row_copies_of(context.storage)
-    old = sorted(each for each in found if start is not None and each < start)
+    copies = row_copies_of(context.storage)
+    old = sorted(each for each in copies if start is not None and each < start)
     turn = int(start.padded if start else 0) % len(old) if old else 0
-    gone: set[str] = set()
+    dropped_times: set[str] = set()
     for times in (old, old[turn:] + old[:turn]):
         needed = 0
         for each in times:
-            if needed >= context.tuning.copies_looked_at or each in gone:
+            if needed >= context.tuning.copies_looked_at or each in dropped_times:
                 continue
-            if all(_drop_if_done(context.storage, path) for path in found[each]):
-                gone.add(each)
+            if all(_drop_if_done(context.storage, path) for path in copies[each]):
+                dropped_times.add(each)
                 needed = 0
             else:
                 needed += 1

@@ -35,7 +35,7 @@ class Budget:
         self._is_stopped = is_stopped
         self._clock = clock
         self._started = clock()
-        self._done = 0
+        self._count = 0
 
     @property
     def left_s(self) -> float | None:
@@ -43,22 +43,22 @@ class Budget:
 
     @property
     def is_begun(self) -> bool:
-        return self._done > 0
+        return self._count > 0
 
     def allows_another(self) -> bool:
         """Whether another plan is expected to end in time: when those before took as long on average."""
-        if not self._done:
+        if not self._count:
             return True
         if self._is_stopped():
             return False
         if self._seconds is None:
             return True
         spent = self._clock() - self._started
-        return spent + spent / self._done <= self._seconds
+        return spent + spent / self._count <= self._seconds
 
     def count(self) -> None:
         """A plan was run."""
-        self._done += 1
+        self._count += 1
 
 
 def part_bytes(context: TableContext, timeline: Timeline, budget_s: float) -> int:
@@ -76,7 +76,7 @@ def part_bytes(context: TableContext, timeline: Timeline, budget_s: float) -> in
 
 def _number(text: str) -> float:
     try:
-        found = float(text)
+        number = float(text)
     except ValueError:
         return 0.0
-    return found if 0 < found < float("inf") else 0.0
+    return number if 0 < number < float("inf") else 0.0

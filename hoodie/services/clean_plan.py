@@ -50,7 +50,7 @@ def plan_clean(context: TableContext, snapshot: Snapshot, options: CleaningOptio
     listing = _Listing(context)
     view = snapshot.view
     # Also where files are followed, unless that was asked for: who lists sees what failed writes have left, too.
-    if context.view_options.follows is not True and (scope.partitions is None or view.found.groups == {}):
+    if context.view_options.follows is not True and (scope.partitions is None or view.content.groups == {}):
         view = FileSystemView(listing, context.active, timeline, snapshot.archived)
     partitions = view.every_partition() if scope.partitions is None else scope.partitions
     view.list_all(partitions)
@@ -60,31 +60,33 @@ def plan_clean(context: TableContext, snapshot: Snapshot, options: CleaningOptio
         versions=options.versions,
         replaced=view.committed.replaced,
         scheduled=_scheduled(context.active, timeline),
-        held=context.active.savepointed_files(timeline) | context.active.clustered_files(timeline),
+        protected_names=context.active.savepointed_files(timeline) | context.active.clustered_files(timeline),
         read_at=scope.reach.read_at,
         followed_from=scope.followed_from,
         # A savepoint may hold back older commits than those that were archived.
         start=None if scope.savepoints else timeline.start,
-        known=frozenset(i.time for i in timeline),
+        instant_times=frozenset(i.time for i in timeline),
         is_archived=lambda time: any(i.time == time for i in snapshot.archived.instants),
     )
     files: dict[str, tuple[str, ...]] = {}
     emptied, since, size_bytes = [], [], 0
     if context.config.change_logs is not None:  # they are not among files that are followed
-        listing.files([path for path in partitions if path not in listing.seen])
+        listing.files([path for path in partitions if path not in listing.by_path])
     for partition_path in partitions:
-        found = plan_partition(view.file_groups(partition_path), rules, listing.seen.pop(partition_path, ()))
-        if found.names:
-            files[partition_path] = found.names
-            size_bytes += found.size_bytes
-            emptied += [partition_path] if found.emptied and partition_path else []
-            since += [found.readable_from] if found.readable_from else []
+        partition_plan = plan_partition(
+            view.file_groups(partition_path), rules, listing.by_path.pop(partition_path, ())
+        )
+        if partition_plan.names:
+            files[partition_path] = partition_plan.names
+            size_bytes += partition_plan.size_bytes
+            emptied += [partition_path] if partition_plan.emptied and partition_path else []
+            since += [partition_plan.readable_from] if partition_plan.readable_from else []
     if not files and not scope.saves_a_look:
         return None
     extra = {BYTES: str(size_bytes)}
     if scope.savepoints:
         extra[SAVEPOINTS] = ",".join(scope.savepoints)
-    # What is gone stays so, also where this clean keeps more than the one before.
+    # A deleted file stays deleted, also where this clean keeps more than the one before.
     readable = latest(*since, scope.readable_from)
     if readable is not None and (rules.earliest is None or readable > rules.earliest):
         extra[READABLE] = readable
@@ -102,12 +104,12 @@ def plan_clean(context: TableContext, snapshot: Snapshot, options: CleaningOptio
 
 def _scheduled(active: ActiveTimeline, timeline: Timeline) -> dict[FileGroupId, InstantTime]:
     """File group -> where the slice begins that a pending compaction, or log compaction, reads."""
-    found: dict[FileGroupId, InstantTime] = {}
+    result: dict[FileGroupId, InstantTime] = {}
     for instant in timeline.pending(Action.COMPACTION, Action.LOGCOMPACTION):
         for operation in active.read_compaction_plan(instant.time, instant.action).operations:
             group = FileGroupId(operation.partition_path, operation.file_id)
-            found[group] = min(operation.base_instant, found.get(group, operation.base_instant))
-    return found
+            result[group] = min(operation.base_instant, result.get(group, operation.base_instant))
+    return result
 
 
 class _Listing(Listing):
@@ -115,7 +117,7 @@ class _Listing(Listing):
 
     def __init__(self, context: TableContext) -> None:
         self._context = context
-        self.seen: dict[str, Sequence[FileInfo]] = {}
+        self.by_path: dict[str, Sequence[FileInfo]] = {}
 
     @property
     def uri(self) -> str:
@@ -124,27 +126,27 @@ class _Listing(Listing):
     def files(self, partition_paths: Sequence[str]) -> Sequence[Sequence[FileInfo]]:
         context = self._context
         if context.engine.shares_memory or len(partition_paths) <= _PARTITIONS_A_TASK:
-            found = context.listing.files(partition_paths)
+            result = context.listing.files(partition_paths)
         else:
             tasks = in_parts(partition_paths, _PARTITIONS_A_TASK)
             run = partial(_list_partitions, context.storage)
             parts = context.engine.run(run, tasks, label=f"list {context.config.name}")
-            found = [files for part in parts for files in part]
-        self.seen.update(zip(partition_paths, found, strict=True))
-        return found
+            result = [files for part in parts for files in part]
+        self.by_path.update(zip(partition_paths, result, strict=True))
+        return result
 
     def all_files(self) -> AllFiles:
         context = self._context
         if context.engine.shares_memory:
-            found = context.listing.all_files()
+            result = context.listing.all_files()
         else:
             tops = context.storage.list("")
             folders = [top.path for top in tops if top.is_folder and top.path != HOODIE]
             run = partial(_list_below, context.storage)
             parts = context.engine.run(run, folders, label=f"list {context.config.name}")
-            found = AllFiles.of([*(top for top in tops if not top.is_folder), *(f for part in parts for f in part)])
-        self.seen.update(found.files)
-        return found
+            result = AllFiles.of([*(top for top in tops if not top.is_folder), *(f for part in parts for f in part)])
+        self.by_path.update(result.files)
+        return result
 
 
 def _list_partitions(storage: Storage, partition_paths: Sequence[str]) -> Sequence[Sequence[FileInfo]]:

@@ -49,21 +49,21 @@ def earliest_to_retain(
     commits = timeline.commits
     if options.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
         since = hours_before(now, options.hours)
-        found = next((i for i in commits if i.time >= since), None)
+        earliest = next((i for i in commits if i.time >= since), None)
     else:
-        found = commits[-options.commits] if len(commits) > options.commits else None
-    if found is None:
+        earliest = commits[-options.commits] if len(commits) > options.commits else None
+    if earliest is None:
         return None
     pending = timeline.pending(*WRITING)
-    if pending and found.time > pending[0].time:
-        found = _last(commits, before=pending[0].time)
+    if pending and earliest.time > pending[0].time:
+        earliest = _last(commits, before=pending[0].time)
     for time in read_at:
-        if found is not None and found.time > time:
-            found = _last(commits, before=time, or_at=True)
-    if found is not None and last is not None:
-        passed = [i for i in commits if last <= i.time < found.time]
-        found = passed[options.at_once] if len(passed) > options.at_once else found
-    return None if found is None or (last is not None and found.time < last) else found
+        if earliest is not None and earliest.time > time:
+            earliest = _last(commits, before=time, or_at=True)
+    if earliest is not None and last is not None:
+        passed = [i for i in commits if last <= i.time < earliest.time]
+        earliest = passed[options.at_once] if len(passed) > options.at_once else earliest
+    return None if earliest is None or (last is not None and earliest.time < last) else earliest
 
 
 def _last(commits: Sequence[Instant], *, before: InstantTime, or_at: bool = False) -> Instant | None:
@@ -91,7 +91,7 @@ class CleanRules:
     """File group -> the replacecommit that replaced it."""
     scheduled: Mapping[FileGroupId, InstantTime] = field(default_factory=dict)
     """File group -> where the slice begins that its pending compaction reads."""
-    held: frozenset[str] = frozenset()
+    protected_names: frozenset[str] = frozenset()
     """Names of files that savepoints hold or pending clusterings read."""
     read_at: tuple[InstantTime, ...] = ()
     """Instants whose state somebody reads, or a pending write builds on."""
@@ -99,7 +99,7 @@ class CleanRules:
     """An instant whose state, and that of every commit after it, a named consumer needs. It is among `read_at`, too."""
     start: InstantTime | None = None
     """Where the active timeline begins, for leftovers of failed writes; None: they stay."""
-    known: frozenset[InstantTime] = frozenset()
+    instant_times: frozenset[InstantTime] = frozenset()
     """Times of all instants on it, pending or completed."""
     is_archived: Callable[[str], bool] = bool
     """Whether an instant is on the archived timeline. Asked of what looks like a leftover; by default all are."""
@@ -120,30 +120,36 @@ class PartitionPlan(NamedTuple):
     """By versions: from this instant on all of the partition is still there; None: nothing goes, or the rules say it."""
 
 
-def plan_partition(groups: Sequence[FileGroup], rules: CleanRules, listed: Sequence[FileInfo] = ()) -> PartitionPlan:
+def plan_partition(groups: Sequence[FileGroup], rules: CleanRules, infos: Sequence[FileInfo] = ()) -> PartitionPlan:
     """Which files of a partition go.
 
     Args:
         groups: all of it, replaced ones and pending compactions' slices included.
-        listed: its files, where they were just listed: leftovers are found among them only.
+        infos: its files, where they were just listed: leftovers are found among them only.
     """
     sizes: dict[str, int] = {}
-    gone: set[tuple[str, str]] = set()
+    doomed_slices: set[tuple[str, str]] = set()
     since: list[InstantTime] = []
     keeps_files = False
     for group in groups:
         dead = dead_slices(group, rules)
         for file_slice in dead:
-            gone.add((group.id.file_id, file_slice.base_instant))
+            doomed_slices.add((group.id.file_id, file_slice.base_instant))
             files = (*((file_slice.base,) if file_slice.base else ()), *file_slice.logs)
             sizes.update({file.name: file.size_bytes for file in files})
         keeps_files = keeps_files or len(dead) < len(group.slices)
         if rules.by_versions and dead:
-            kept = [s for s in group.slices if s not in dead]
-            since.append(kept[0].base_instant if kept else rules.replaced.get(group.id, dead[-1].base_instant))
-    for info in listed:
+            live_slices = [s for s in group.slices if s not in dead]
+            since.append(
+                live_slices[0].base_instant if live_slices else rules.replaced.get(group.id, dead[-1].base_instant)
+            )
+    for info in infos:
         name = info.name
-        if name not in sizes and not info.is_folder and (_is_cdc_of(name, gone) or _is_leftover(name, groups, rules)):
+        if (
+            name not in sizes
+            and not info.is_folder
+            and (_is_cdc_of(name, doomed_slices) or _is_leftover(name, groups, rules))
+        ):
             sizes[name] = info.size_bytes
     emptied = bool(groups) and not keeps_files and all(group.id in rules.replaced for group in groups)
     return PartitionPlan(tuple(sorted(sizes)), sum(sizes.values()), emptied, max(since, default=None))
@@ -163,21 +169,21 @@ def dead_slices(group: FileGroup, rules: CleanRules) -> tuple[FileSlice, ...]:
         candidates -= {max(candidates, default=-1)}
     if not candidates:
         return ()
-    kept = {
+    live = {
         n
         for n, each in enumerate(slices)
         if n not in candidates or _is_held(each, rules) or _is_scheduled(group.id, each, rules)
     }
-    kept |= {n for time in rules.read_at if (n := _seen_at(slices, time)) is not None and replaced is None}
+    live |= {n for time in rules.read_at if (n := _seen_at(slices, time)) is not None and replaced is None}
     if rules.followed_from is not None:
-        kept |= {n for n, each in enumerate(slices) if each.base_instant > rules.followed_from}
+        live |= {n for n, each in enumerate(slices) if each.base_instant > rules.followed_from}
     # A slice without a base file is read together with those before it, back to the next base file.
-    for n in sorted(kept, reverse=True):
+    for n in sorted(live, reverse=True):
         at = n
         while slices[at].base is None and at:
             at -= 1
-            kept.add(at)
-    return tuple(each for n, each in enumerate(slices) if n not in kept)
+            live.add(at)
+    return tuple(each for n, each in enumerate(slices) if n not in live)
 
 
 def _replaced_for_good(replaced: InstantTime, rules: CleanRules) -> bool:
@@ -193,8 +199,8 @@ def _beyond_versions(group: FileGroup, rules: CleanRules) -> set[int]:
 
 
 def _seen_at(slices: Sequence[FileSlice], time: InstantTime) -> int | None:
-    found = [n for n, each in enumerate(slices) if each.base_instant <= time]
-    return found[-1] if found else None
+    numbers = [n for n, each in enumerate(slices) if each.base_instant <= time]
+    return numbers[-1] if numbers else None
 
 
 def _is_before(time: InstantTime, earliest: InstantTime | None) -> bool:
@@ -203,7 +209,9 @@ def _is_before(time: InstantTime, earliest: InstantTime | None) -> bool:
 
 def _is_held(file_slice: FileSlice, rules: CleanRules) -> bool:
     base = file_slice.base
-    return (base is not None and base.name in rules.held) or any(log.name in rules.held for log in file_slice.logs)
+    return (base is not None and base.name in rules.protected_names) or any(
+        log.name in rules.protected_names for log in file_slice.logs
+    )
 
 
 def _is_scheduled(group: FileGroupId, file_slice: FileSlice, rules: CleanRules) -> bool:
@@ -211,9 +219,9 @@ def _is_scheduled(group: FileGroupId, file_slice: FileSlice, rules: CleanRules) 
     return begins is not None and file_slice.base_instant >= begins
 
 
-def _is_cdc_of(name: str, gone: set[tuple[str, str]]) -> bool:
+def _is_cdc_of(name: str, doomed_slices: set[tuple[str, str]]) -> bool:
     log = parse_log_file(name)
-    return log is not None and bool(log.suffix) and (log.file_id, log.base_instant) in gone
+    return log is not None and bool(log.suffix) and (log.file_id, log.base_instant) in doomed_slices
 
 
 def _is_leftover(name: str, groups: Sequence[FileGroup], rules: CleanRules) -> bool:
@@ -222,12 +230,12 @@ def _is_leftover(name: str, groups: Sequence[FileGroup], rules: CleanRules) -> b
     A base file counts nowhere then. A log counts where a later write went on in its group, which active commits would tell.
     """
     base, log = parse_base_file(name), parse_log_file(name)
-    named = (base.file_id, base.instant) if base else (log.file_id, log.base_instant) if log else None
-    if rules.start is None or named is None or named[1] <= rules.start:
+    slice_of_file = (base.file_id, base.instant) if base else (log.file_id, log.base_instant) if log else None
+    if rules.start is None or slice_of_file is None or slice_of_file[1] <= rules.start:
         return False
-    file_id, time = named
-    before = rules.earliest or max(rules.known, default=None)
-    if time in rules.known or name in rules.held or not _is_before(time, before):
+    file_id, time = slice_of_file
+    before = rules.earliest or max(rules.instant_times, default=None)
+    if time in rules.instant_times or name in rules.protected_names or not _is_before(time, before):
         return False
     group = next((each for each in groups if each.id.file_id == file_id), None)
     alone = group is not None and all(

@@ -75,8 +75,8 @@ class CleanScope:
 def clean_scope(context: TableContext, timeline: Timeline, options: CleaningOptions) -> CleanScope | None:
     """None when nothing can be cleaned yet. Reads metadata of the commits since the last clean, and lists nothing."""
     last = last_clean(context.active, timeline)
-    stated = stated_readable(last.extra, last.earliest) if last else None
-    need = needed_by_consumers(context, timeline, hours=options.consumer_hours, readable_from=stated)
+    earliest = stated_readable(last.extra, last.earliest) if last else None
+    need = needed_by_consumers(context, timeline, hours=options.consumer_hours, readable_from=earliest)
     reading = (*read_at(context.storage.identity), *((need.time,) if need is not None else ()))
     reach = _REACHES[options.policy](context.clock, timeline, options, last, reading)
     if reach is None:
@@ -92,7 +92,7 @@ def clean_scope(context: TableContext, timeline: Timeline, options: CleaningOpti
         commits = zip(reach.passed, context.active.read_commits(reach.passed), strict=True)
         touched = (touched_partitions(each, compacted=i.time in timeline.compactions) for i, each in commits)
         partitions = tuple(sorted(frozenset().union(*touched)))
-    return CleanScope(reach, partitions, savepoints, need and need.time, stated)
+    return CleanScope(reach, partitions, savepoints, need and need.time, earliest)
 
 
 def _by_commits(
@@ -113,11 +113,11 @@ def _by_versions(
     before = [i.time for i in timeline.commits if not pending or i.time < pending[0].time]
     if not before:
         return None
-    seen = (*reading, *(before[-1:] if pending else ()))
-    marks = {VERSIONS: str(options.versions), CHECKPOINT: min((before[-1], *seen))}
-    found = last.extra.get(CHECKPOINT) if last and last.extra.get(VERSIONS) == marks[VERSIONS] else None
-    since = InstantTime(found) if found else None
-    return _Reach(None, since, [i for i in timeline.commits if since and i.time > since], seen, marks)
+    times_in_use = (*reading, *(before[-1:] if pending else ()))
+    marks = {VERSIONS: str(options.versions), CHECKPOINT: min((before[-1], *times_in_use))}
+    checkpoint = last.extra.get(CHECKPOINT) if last and last.extra.get(VERSIONS) == marks[VERSIONS] else None
+    since = InstantTime(checkpoint) if checkpoint else None
+    return _Reach(None, since, [i for i in timeline.commits if since and i.time > since], times_in_use, marks)
 
 
 _REACHES = {
@@ -133,9 +133,9 @@ def last_clean(active: ActiveTimeline, timeline: Timeline) -> CleanMetadata | No
     if newest is None:
         return None
     try:
-        found = active.read_clean(newest)
+        metadata = active.read_clean(newest)
         restored = active.restored_since(timeline, newest)
-        return found if restored is None else _not_after(found, restored)
+        return metadata if restored is None else _not_after(metadata, restored)
     except (CorruptFileError, FileNotFoundError):
         return None  # other writers do not complete atomically; without it the whole table is looked at
 
@@ -155,9 +155,9 @@ def stated_readable(extra: Mapping[str, str], earliest: str | None) -> InstantTi
     return latest(earliest, extra.get(READABLE))
 
 
-def readable_from(stated: str | None, timeline: Timeline) -> InstantTime | None:
+def readable_from(earliest: str | None, timeline: Timeline) -> InstantTime | None:
     """The same of the table: commits that were archived cannot be read, either."""
-    return latest(stated, timeline.commits[0].time if timeline.commits else None)
+    return latest(earliest, timeline.commits[0].time if timeline.commits else None)
 
 
 def latest(*times: str | None) -> InstantTime | None:

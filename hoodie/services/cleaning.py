@@ -95,8 +95,8 @@ class CleaningService:
             CommitConflictError: others cleaned, restored or made savepoints all the time.
         """
         for _ in range(_TRIES):
-            kept = context.kept_view()
-            snapshot = context.snapshot(kept)
+            last_view = context.kept_view()
+            snapshot = context.snapshot(last_view)
             try:
                 if snapshot.timeline.pending(Action.CLEAN) and not options.cleaning.multiple:
                     return None
@@ -105,8 +105,8 @@ class CleaningService:
                     return None
                 put = self._put(context, snapshot, planned.plan)
             finally:
-                if kept is not None and snapshot.view is kept:
-                    context.keep_view(kept)
+                if last_view is not None and snapshot.view is last_view:
+                    context.keep_view(last_view)
             if put is not None:
                 _keep_view(context, *put)
                 return put[0].time
@@ -135,29 +135,34 @@ class CleaningService:
             if plan is None:
                 return CleanResult(None)
             # A savepoint may have come after the plan, by a writer that does not share our lock.
-            held = context.active.savepointed_files(timeline)
+            savepointed_names = context.active.savepointed_files(timeline)
             paths = [
-                join(partition, name) for partition, names in plan.files.items() for name in names if name not in held
+                join(partition, name)
+                for partition, names in plan.files.items()
+                for name in names
+                if name not in savepointed_names
             ]
             size_bytes = _size_of(context.listing, plan)
             _delete(context, paths)
             _drop_row_copies(context, timeline, paths)
             removed = _remove_emptied(context, plan)
             took_ms = int((time.monotonic() - started) * 1000)
-            data = encode_clean_metadata(plan, instant=instant.time, took_ms=took_ms, kept=held, removed=removed)
+            data = encode_clean_metadata(
+                plan, instant=instant.time, took_ms=took_ms, surviving=savepointed_names, removed=removed
+            )
             context.clock.wait_until_passed(instant.time)
             completed = instant._replace(state=State.COMPLETED)
-            change = change_of_clean(completed, plan, kept=held, partitions_removed=removed)
+            change = change_of_clean(completed, plan, surviving=savepointed_names, partitions_removed=removed)
             complete(context, change, data, under_lock=False)
         except BaseException:
             context.liveness.abandon(instant.time)
             raise
         context.liveness.release(instant.time)
         if removed:
-            context.kept_view()  # it lists partitions that are gone
+            context.kept_view()  # it lists deleted partitions
         else:
-            gone = {path: frozenset(names) - held for path, names in plan.files.items()}
-            _keep_view(context, completed, context.active.extended(timeline, completed), gone)
+            deleted_files = {path: frozenset(names) - savepointed_names for path, names in plan.files.items()}
+            _keep_view(context, completed, context.active.extended(timeline, completed), deleted_files)
         return CleanResult(
             instant=instant.time,
             files=len(paths),
@@ -198,16 +203,16 @@ def preview(context: TableContext, options: CleaningOptions) -> CleanResult:
 
 def summed(results: Sequence[CleanResult]) -> CleanResult | None:
     """Several cleans as one; None when there was none."""
-    done = [each for each in results if each.instant is not None]
+    cleans = [each for each in results if each.instant is not None]
     return (
         None
-        if not done
+        if not cleans
         else replace(
-            done[-1],
-            files=sum(each.files for each in done),
-            bytes_freed=sum(each.bytes_freed for each in done),
-            partitions=sum(each.partitions for each in done),
-            seconds=sum(each.seconds for each in done),
+            cleans[-1],
+            files=sum(each.files for each in cleans),
+            bytes_freed=sum(each.bytes_freed for each in cleans),
+            partitions=sum(each.partitions for each in cleans),
+            seconds=sum(each.seconds for each in cleans),
         )
     )
 
@@ -219,8 +224,8 @@ def nothing_cleaned(active: ActiveTimeline) -> CleanResult:
 
 def _nothing_cleaned(active: ActiveTimeline, timeline: Timeline) -> CleanResult:
     last = last_clean(active, timeline)
-    stated = stated_readable(last.extra, last.earliest) if last else None
-    return CleanResult(None, earliest_retained=readable_from(stated, timeline))
+    earliest = stated_readable(last.extra, last.earliest) if last else None
+    return CleanResult(None, earliest_retained=readable_from(earliest, timeline))
 
 
 def _readable_after(plan: CleanPlan, timeline: Timeline) -> str | None:
@@ -237,16 +242,16 @@ def _claim(context: TableContext, instant: Instant) -> Timeline:
     table = context.storage.uri
     with under_lock(context):
         timeline = context.active.load()
-        found = timeline.find(instant.time, Action.CLEAN)
-        if found is None or found.is_completed:
+        clean = timeline.find(instant.time, Action.CLEAN)
+        if clean is None or clean.is_completed:
             raise CommitConflictError(run_by_others(instant, table=table))
         if life_of(instant.time, context) is not Life.DEAD:
-            raise CommitConflictError(being_run(found, table=table, by=context.liveness.holder(instant.time)))
+            raise CommitConflictError(being_run(clean, table=table, by=context.liveness.holder(instant.time)))
         before_plan(context)
         context.liveness.hold(instant.time)
         try:
-            if found.state is State.REQUESTED:
-                context.active.create(found._replace(state=State.INFLIGHT))
+            if clean.state is State.REQUESTED:
+                context.active.create(clean._replace(state=State.INFLIGHT))
         except BaseException:
             context.liveness.abandon(instant.time)
             raise
@@ -270,11 +275,11 @@ def _read_plan(context: TableContext, instant: Instant) -> CleanPlan | None:
 
 def _size_of(listing: Listing, plan: CleanPlan) -> int:
     """Our plans say it; for others the partitions are listed."""
-    stated = plan.extra.get(BYTES, "")
-    if stated.isdigit():
-        return int(stated)
-    listed = zip(plan.files.items(), listing.files(list(plan.files)), strict=True)
-    return sum(info.size_bytes for (_, names), infos in listed for info in infos if info.name in frozenset(names))
+    text = plan.extra.get(BYTES, "")
+    if text.isdigit():
+        return int(text)
+    pairs = zip(plan.files.items(), listing.files(list(plan.files)), strict=True)
+    return sum(info.size_bytes for (_, names), infos in pairs for info in infos if info.name in frozenset(names))
 
 
 def _delete(context: TableContext, paths: Sequence[str]) -> None:
@@ -340,10 +345,13 @@ def _remove_folder(storage: Storage, partition_path: str) -> bool:
 
 
 def _keep_view(
-    context: TableContext, clean: Instant, timeline: Timeline, gone: Mapping[str, Collection[str]] | None = None
+    context: TableContext,
+    clean: Instant,
+    timeline: Timeline,
+    deleted_files: Mapping[str, Collection[str]] | None = None,
 ) -> None:
-    """Leave what was listed to the next write, for which this clean is no reason to list anew."""
-    kept = context.kept_view()
-    later = None if kept is None else kept.beside_clean(timeline, clean.time, gone or {})
+    """Keep the view for the next write, which need not list the table anew because of this clean."""
+    last_view = context.kept_view()
+    later = None if last_view is None else last_view.beside_clean(timeline, clean.time, deleted_files or {})
     if later is not None:
         context.keep_view(later)

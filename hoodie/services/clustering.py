@@ -135,9 +135,9 @@ class ClusteringService:
 
     def _laid_out(self, context: TableContext, options: WriteOptions) -> TableContext:
         """With the buckets of a table that Apache Hudi made, which only its files show: its rows must not go anywhere."""
-        found = with_layout(context, options.index, basis_of(context))
-        self.require_fit(found)
-        return found
+        result = with_layout(context, options.index, basis_of(context))
+        self.require_fit(result)
+        return result
 
     def withdraw(self, context: TableContext, instant_time: InstantTime) -> bool:
         return drop(context, instant_time)
@@ -233,10 +233,10 @@ def _planned(context: TableContext, snapshot: Snapshot, options: WriteOptions) -
     check_order(snapshot.schema, Order(clustering.sort_columns, clustering.layout), table=context.config.name)
     view = snapshot.view
     partitions = chosen_partitions(view.every_partition(), clustering)
-    taken = {*view.pending_compactions(), *view.pending_log_compactions(), *view.pending_clusterings()}
-    slices = [s for s in view.latest_slices(partitions) if s.group not in taken] if partitions else []
-    named = named_by_pending_writes(context.active, snapshot)
-    excluded = frozenset(s.group for s in slices) if named is None else named
+    busy_groups = {*view.pending_compactions(), *view.pending_log_compactions(), *view.pending_clusterings()}
+    slices = [s for s in view.latest_slices(partitions) if s.group not in busy_groups] if partitions else []
+    busy_by_writes = named_by_pending_writes(context.active, snapshot)
+    excluded = frozenset(s.group for s in slices) if busy_by_writes is None else busy_by_writes
     busy = any(s.group in excluded for s in slices)
     candidates = [s for s in slices if s.group not in excluded and is_explained(context, s, snapshot.timeline)]
     if context.config.buckets is not None:
@@ -336,7 +336,7 @@ def _as_planned(
         CommitConflictError: one of them is another by now.
     """
     snapshot.view.list_all({each.partition_path for group in plan.groups for each in group.slices})
-    found = []
+    result = []
     for group in plan.groups:
         slices = []
         for each in group.slices:
@@ -348,8 +348,8 @@ def _as_planned(
                     "is visible: schedule another one"
                 )
             slices.append(now)
-        found.append((group, slices))
-    return found
+        result.append((group, slices))
+    return result
 
 
 def _is_as_planned(now: FileSlice, data_file: str | None, log_files: Sequence[str]) -> bool:
@@ -358,11 +358,11 @@ def _is_as_planned(now: FileSlice, data_file: str | None, log_files: Sequence[st
 
 
 def _replaced(plan: ClusteringPlan) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {}
+    ids_of: dict[str, list[str]] = {}
     for group in plan.groups:
         for each in group.slices:
-            found.setdefault(each.partition_path, []).append(each.file_id)
-    return {path: tuple(ids) for path, ids in sorted(found.items())}
+            ids_of.setdefault(each.partition_path, []).append(each.file_id)
+    return {path: tuple(ids) for path, ids in sorted(ids_of.items())}
 
 
 class _Runner:
@@ -389,9 +389,9 @@ class _Runner:
             for number, (group, slices) in enumerate(small)
         ]
         results: list[WriteResult] = []
-        for task, found in zip(tasks, self._run(tasks), strict=True):
-            results += found or ()
-            if found is None:
+        for task, results_of_task in zip(tasks, self._run(tasks), strict=True):
+            results += results_of_task or ()
+            if results_of_task is None:
                 large.append(small[task.number])
         if large and self._order is not None:
             results += self._run_large(large, self._order, first=len(tasks))
@@ -413,7 +413,7 @@ class _Runner:
             )
             for number, ((group, slices), new) in enumerate(zip(groups, buckets, strict=True))
         ]
-        return [result for found in self._run(tasks) for result in found or ()]
+        return [result for results_of_task in self._run(tasks) for result in results_of_task or ()]
 
     def _run_large(
         self, groups: Sequence[tuple[ClusteringGroup, list[FileSlice]]], order: Order, *, first: int
@@ -426,32 +426,32 @@ class _Runner:
             for each in slices
         ]
         label = f"{self._label}: look at rows"
-        taken = iter(engine.run(partial(run_sample, storage, self._write_context), samples, label=label))
+        samples_found = iter(engine.run(partial(run_sample, storage, self._write_context), samples, label=label))
         cuts: list[Cuts | None] = []
         for group, slices in groups:
-            found_in = [next(taken) for _ in slices]
-            tables = [found.rows for found in found_in if found.rows is not None]
+            found_in = [next(samples_found) for _ in slices]
+            tables = [each_sample.rows for each_sample in found_in if each_sample.rows is not None]
             ranges = self._ranges(group, max(total_bytes(slices), sum(s.size_bytes for s in found_in) // ARROW_BYTES))
             cuts.append(cuts_of(pa.concat_tables(tables), order, ranges) if tables else None)
         splits = [
-            (at, SplitTask(each, found, f"cluster-{at}-{number}"))
-            for at, ((_, slices), found) in enumerate(zip(groups, cuts, strict=True))
-            if found is not None
+            (at, SplitTask(each, each_sample, f"cluster-{at}-{number}"))
+            for at, ((_, slices), each_sample) in enumerate(zip(groups, cuts, strict=True))
+            if each_sample is not None
             for number, each in enumerate(slices)
         ]
         label = f"{self._label}: lay rows down"
         pieces = engine.run(partial(run_split, storage, self._write_context), [s for _, s in splits], label=label)
         joins: list[JoinTask] = []
         rest: list[ClusterTask] = []
-        for at, ((group, slices), found) in enumerate(zip(groups, cuts, strict=True)):
+        for at, ((group, slices), each_sample) in enumerate(zip(groups, cuts, strict=True)):
             partition_path = group.slices[0].partition_path
-            if found is None:
+            if each_sample is None:
                 rest.append(ClusterTask(first, partition_path, tuple(slices), group.output_groups, order, True))
                 first += 1
                 continue
             mine = tuple(piece for (of, _), piece in zip(splits, pieces, strict=True) if of == at)
-            for ranges_of_file in _shares(found.ranges, group.output_groups):
-                size = total_bytes(slices) * len(ranges_of_file) // found.ranges
+            for ranges_of_file in _shares(each_sample.ranges, group.output_groups):
+                size = total_bytes(slices) * len(ranges_of_file) // each_sample.ranges
                 joins.append(JoinTask(first, partition_path, mine, ranges_of_file, order, size))
                 first += 1
         joined = engine.run(

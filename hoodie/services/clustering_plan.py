@@ -21,21 +21,21 @@ _MB = 1024 * 1024
 
 def chosen_partitions(partitions: Iterable[str], options: ClusteringOptions) -> tuple[str, ...]:
     """The partition paths that are clustered, sorted."""
-    found = sorted(set(partitions))
+    result = sorted(set(partitions))
     if options.partitions is not None:
-        found = [path for path in found if path in options.partitions]
+        result = [path for path in result if path in options.partitions]
     if options.selected:
-        found = [path for path in found if path in options.selected]
+        result = [path for path in result if path in options.selected]
     elif options.regex is not None:
         fits = re.compile(options.regex)
-        found = [path for path in found if fits.fullmatch(path)]
+        result = [path for path in result if fits.fullmatch(path)]
     if options.partition_filter is PartitionFilter.SELECTED_PARTITIONS:
         begin, end = options.begin or "", options.end or ""
-        found = [path for path in found if begin <= path <= end]
+        result = [path for path in result if begin <= path <= end]
     elif options.partition_filter is PartitionFilter.RECENT_DAYS:
-        newest = found[::-1][options.skip :]
-        found = sorted(newest[: options.lookback] if options.lookback else newest)
-    return tuple(found)
+        newest = result[::-1][options.skip :]
+        result = sorted(newest[: options.lookback] if options.lookback else newest)
+    return tuple(result)
 
 
 def plan_clustering(
@@ -51,21 +51,21 @@ def plan_clustering(
     for each in slices:
         if each.group not in excluded and (each.base is None or each.base.rows_bytes < options.small_file_bytes):
             by_partition.setdefault(each.group.partition_path, []).append(each)
-    groups = [group for _, found in sorted(by_partition.items()) for group in _groups(found, options)]
+    groups = [group for _, of_partition in sorted(by_partition.items()) for group in _groups(of_partition, options)]
     return ClusteringPlan(tuple(groups[: options.groups]), params_of(options))
 
 
 def _groups(slices: Sequence[FileSlice], options: ClusteringOptions) -> list[ClusteringGroup]:
     """Of one partition, the largest files first."""
-    found: list[list[FileSlice]] = []
+    slices_of_groups: list[list[FileSlice]] = []
     size = 0
     for each in sorted(slices, key=lambda s: (-_weight(s), s.group.file_id)):
-        if not found or size + _weight(each) > options.group_bytes:
-            found.append([])
+        if not slices_of_groups or size + _weight(each) > options.group_bytes:
+            slices_of_groups.append([])
             size = 0
-        found[-1].append(each)
+        slices_of_groups[-1].append(each)
         size += _weight(each)
-    return [group_of(each, options) for each in found if len(each) > 1 or _worth_it_alone(each[0], options)]
+    return [group_of(each, options) for each in slices_of_groups if len(each) > 1 or _worth_it_alone(each[0], options)]
 
 
 def _worth_it_alone(file_slice: FileSlice, options: ClusteringOptions) -> bool:

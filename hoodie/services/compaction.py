@@ -175,14 +175,14 @@ def _is_triggered(timeline: Timeline, options: CompactionOptions, clock: Clock) 
     return enough
 
 
-def _plans(context: TableContext, options: WriteOptions, found: FoundSlices) -> Sequence[CompactionPlan]:
+def _plans(context: TableContext, options: WriteOptions, slices: FoundSlices) -> Sequence[CompactionPlan]:
     compaction = options.compaction
     return plan_compaction(
-        found.free,
+        slices.free,
         options=compaction,
         today=context.clock.wall(context.storage.now_s()).date(),
         new_file_bytes=options.max_file_size_bytes,
-        part_bytes=None if compaction.budget_s is None else part_bytes(context, found.timeline, compaction.budget_s),
+        part_bytes=None if compaction.budget_s is None else part_bytes(context, slices.timeline, compaction.budget_s),
     )
 
 
@@ -198,8 +198,8 @@ def _delete_output(storage: Storage, instant_time: str, plan: CompactionPlan) ->
     """Delete the base files that an earlier try of this very compaction left."""
     groups = {(operation.partition_path, operation.file_id) for operation in plan.operations}
     partitions = sorted({partition_path for partition_path, _ in groups})
-    listed = storage.each(storage.list, partitions)
-    for partition_path, infos in zip(partitions, listed, strict=True):
+    listings = storage.each(storage.list, partitions)
+    for partition_path, infos in zip(partitions, listings, strict=True):
         for info in infos:
             base = parse_base_file(info.name)
             if base is not None and base.instant == instant_time and (partition_path, base.file_id) in groups:

@@ -35,30 +35,30 @@ def choose(candidates: Candidates, options: CompactionOptions, *, today: date) -
 
 
 def _by_function(candidates: Candidates, chooses: CompactionStrategy) -> list[CompactionCandidate]:
-    given: object = chooses(tuple(candidates))
-    if not isinstance(given, Iterable):
+    answer: object = chooses(tuple(candidates))
+    if not isinstance(answer, Iterable):
         raise OptionError(
-            f"the compaction strategy returned {given!r}: a function returns the slices to compact, or an empty list"
+            f"the compaction strategy returned {answer!r}: a function returns the slices to compact, or an empty list"
         )
-    taken: dict[CompactionCandidate, None] = {}
-    for each in given:
+    choice: dict[CompactionCandidate, None] = {}
+    for each in answer:
         if each not in candidates:
             raise OptionError(
                 f"the compaction strategy returned {each!r}, which is none of the slices that it was given"
             )
-        taken[each] = None
-    return list(taken)
+        choice[each] = None
+    return list(choice)
 
 
 def _bounded(candidates: Candidates, options: CompactionOptions) -> list[CompactionCandidate]:
-    """The slice that passes the bound is the last one that is taken."""
-    taken, left_mb = [], options.target_io_mb
+    """The candidates in order, up to the one that passes the bound."""
+    choice, left_mb = [], options.target_io_mb
     for each in candidates:
         if left_mb <= 0:
             break
         left_mb -= each.io_mb
-        taken.append(each)
-    return taken
+        choice.append(each)
+    return choice
 
 
 def _log_file_size(candidates: Candidates, options: CompactionOptions, _: date) -> Candidates:
@@ -126,11 +126,11 @@ def _day(partition_path: str) -> tuple[int, int, int]:
     Apache Hudi takes no dashes.
     """
     plain = re.sub(r"(^|/)[^/=]*=", r"\1", partition_path)
-    found = _DAY.match(plain)
-    if found is None:
+    match = _DAY.match(plain)
+    if match is None:
         raise OptionError(
             f"partition {partition_path!r} is not a day, and this compaction strategy goes by days: it takes paths such as "
             "2026/11/24, year=2026/month=11/day=24 or day=2026-11-24; take another strategy"
         )
-    year, month, day = found.groups()
+    year, month, day = match.groups()
     return int(year), int(month), int(day)

@@ -38,12 +38,12 @@ def needed_by_consumers(
     """
     if not hours:
         return None
-    found: list[Need] = []
+    needs: list[Need] = []
     for place in stored_places(context.storage):
         time = _needed(context, timeline, place, hours) if place.before_images else None
         if time is not None and (readable_from is None or time >= readable_from):
-            found.append(Need(time, place.name))
-    return min(found, key=lambda need: need.time, default=None)
+            needs.append(Need(time, place.name))
+    return min(needs, key=lambda need: need.time, default=None)
 
 
 def _needed(context: TableContext, timeline: Timeline, place: ConsumerPlace, hours: int) -> InstantTime | None:

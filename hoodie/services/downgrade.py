@@ -66,7 +66,7 @@ def downgrade(context: TableContext, options: WriteOptions, version: TableVersio
         properties,
         move=move,
         after_compaction=lambda: _clean_all(context, options),
-        done="downgraded",
+        verb="downgraded",
         dry_run=dry_run,
     )
 
@@ -102,13 +102,13 @@ def _move(context: TableContext, snapshot: Snapshot, properties: Mapping[str, st
     _put_archive(context, then, active)
     files = context.active.state_files(active)
     contents = storage.each(storage.read, [info.path for _, info in files])
-    made = [
+    state_files = [
         (join(HOODIE, V6.file_name(instant._replace(completion=None))), downgraded_file(instant, data, path=info.path))
         for (instant, info), data in zip(files, contents, strict=True)
     ]
-    storage.each(lambda each: storage.replace(*each), made)
+    storage.each(lambda each: storage.replace(*each), state_files)
     places = [place for place in stored_places(storage) if place.position is not None]
-    put_properties(context, properties, done="downgraded")
+    put_properties(context, properties, verb="downgraded")
     # From here on the table is of the other version. A place that is not moved gives its last commits once more.
     for place in places:
         moved = replace(place, position=_position(snapshot.timeline, place.position or InstantTime("")))
@@ -123,11 +123,11 @@ def _put_archive(context: TableContext, then: TableConfig, active: set[tuple[Ins
     writer = ArchiveWriter(storage, then.history_folder, layout=V6)
     for name in context.archived().files:
         path = join(folder, name)
-        found = downgraded_entries(storage.read(path), path=path)
+        entries = downgraded_entries(storage.read(path), path=path)
         # One that is on both timelines lost its archiver, and is archived again.
         files = [
             each
-            for each in found
+            for each in entries
             if (each.instant.time, COMPLETES_AS.get(each.instant.action, each.instant.action)) not in active
         ]
         if files:

@@ -69,9 +69,9 @@ def expire(context: TableContext, options: WriteOptions, *, dry_run: bool = Fals
         rollback_failed(context, SERVICES)
     for tries in range(1, _TRIES + 1):
         snapshot = context.snapshot()
-        found = _find(context, snapshot, options.expiry)
-        chosen = found.expired[: options.expiry.most]
-        more = len(found.expired) - len(chosen)
+        due = _find(context, snapshot, options.expiry)
+        chosen = due.expired[: options.expiry.most]
+        more = len(due.expired) - len(chosen)
         if dry_run:
             return ExpiryResult(None, chosen, more, dry_run=True, seconds=time.monotonic() - started)
         try:
@@ -88,9 +88,7 @@ def expire(context: TableContext, options: WriteOptions, *, dry_run: bool = Fals
                 rollback_failed(context, SERVICES)
             raise
     if not more:
-        context.cache.put(
-            _OLDEST_KEPT, _key(context.storage, options.expiry), found.oldest_kept, len(found.oldest_kept)
-        )
+        context.cache.put(_OLDEST_KEPT, _key(context.storage, options.expiry), due.oldest_kept, len(due.oldest_kept))
     return ExpiryResult(instant, chosen, more, seconds=time.monotonic() - started)
 
 
@@ -129,21 +127,21 @@ def _find(context: TableContext, snapshot: Snapshot, expiry: ExpiryOptions) -> _
         else _changed(context.storage, snapshot, slices, cutoff)
     )
     expired = sorted((moment, path) for path, moment in since.items() if moment < cutoff)
-    kept = [moment for moment in since.values() if moment >= cutoff]
-    return _Found(tuple(path for _, path in expired), min([now, *kept]))
+    live_moments = [moment for moment in since.values() if moment >= cutoff]
+    return _Found(tuple(path for _, path in expired), min([now, *live_moments]))
 
 
 def _changed(
     storage: Storage, snapshot: Snapshot, slices: Mapping[str, Sequence[FileSlice]], cutoff: InstantTime
 ) -> dict[str, InstantTime]:
     """Partition path -> its last change."""
-    changed = {path: max(_newest_of(each) for each in found) for path, found in slices.items()}
+    changed = {path: max(_newest_of(each) for each in of_partition) for path, of_partition in slices.items()}
     start = snapshot.timeline.start
     if start is not None and start < cutoff:
         return changed  # what no active commit says more of is older than that
     # Logs of archived commits: their blocks say when they were written. Looked into only where it decides.
-    for path, found in slices.items():
-        untold = [log.path for each in found for log in each.logs if not log.committed_entries]
+    for path, of_partition in slices.items():
+        untold = [log.path for each in of_partition for log in each.logs if not log.committed_entries]
         if untold and changed[path] < cutoff:
             newest = storage.each(partial(_newest_block, storage), untold)
             changed[path] = max([changed[path], *newest])
@@ -173,10 +171,10 @@ def _created(context: TableContext, snapshot: Snapshot, partitions: Sequence[str
     for instant, metadata in zip(replacing, context.active.read_commits(replacing), strict=True):
         if metadata.operation is WriteOperation.DELETE_PARTITION:
             emptied.update(dict.fromkeys(metadata.replaced_file_ids, instant.time))
-    stated = context.storage.each(partial(_stated_creation, context.storage), partitions)
+    times = context.storage.each(partial(_stated_creation, context.storage), partitions)
     return {
         path: max(created, emptied.get(path, created))
-        for path, created in zip(partitions, stated, strict=True)
+        for path, created in zip(partitions, times, strict=True)
         if created is not None
     }
 

@@ -38,13 +38,13 @@ _KINDS = {
 def record_commit(context: TableContext, instant: Instant, *, seconds: float) -> None:
     """Tell what a write brought, what is pending after it, and how far consumers lag: also those that read nothing any more."""
     metadata, table = context.active.read_commit(instant), context.config.name
-    found, operation = figures(metadata, seconds), metadata.operation.value
+    values, operation = figures(metadata, seconds), metadata.operation.value
     record("write.duration", seconds, table=table, operation=operation)
-    record("write.bytes", found["totalBytesWritten"], table=table, operation=operation)
+    record("write.bytes", values["totalBytesWritten"], table=table, operation=operation)
     changed = sum(stat.changed_bytes for stat in metadata.stats())
     record("write.changed_bytes", changed, table=table, operation=operation)
     for kind, name in _KINDS.items():
-        record("write.rows", found[name], table=table, operation=operation, kind=kind)
+        record("write.rows", values[name], table=table, operation=operation, kind=kind)
     snapshot = context.snapshot()
     oldest_s = max((context.clock.age_s(each.time) for each in snapshot.timeline.pending()), default=0.0)
     record("pending.oldest_age", max(0.0, oldest_s), table=table)

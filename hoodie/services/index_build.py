@@ -91,7 +91,7 @@ def build_index(context: TableContext, name: str) -> str | None:
         CommitConflictError: another process builds it, or others stood in the way all the time.
         UnsupportedTableError: the table cannot have it.
     """
-    wanted = partition_named(context, name)
+    partition = partition_named(context, name)
     rollback_failed(context, SERVICES)
     _settled(context, name, partial(_make_files, context))
     if name == FILES:
@@ -118,9 +118,9 @@ def build_index(context: TableContext, name: str) -> str | None:
             heartbeat.abandon()
             raise
     try:
-        known: dict[Hashable, Any] = {}
-        _read_ahead(context, wanted, known)
-        _settled(context, name, partial(_finish, context, wanted, requested, plan, known, heartbeat))
+        cache: dict[Hashable, Any] = {}
+        _read_ahead(context, partition, cache)
+        _settled(context, name, partial(_finish, context, partition, requested, plan, cache, heartbeat))
     except BaseException as exc:
         heartbeat.abandon()
         if isinstance(exc, Exception):
@@ -149,8 +149,8 @@ def drop_index(context: TableContext, name: str) -> bool:
 
 def _drop(context: TableContext, name: str) -> bool:
     """With what is nothing without it."""
-    found = look_at_metadata_table(context.storage)
-    there = {*finished_partitions(found.properties), *(each.name for each in found.left_behind)}
+    state = look_at_metadata_table(context.storage)
+    there = {*finished_partitions(state.properties), *(each.name for each in state.left_behind)}
     return drop_partitions(context.storage, name, *dependents(name, sorted(there)))
 
 
@@ -161,22 +161,22 @@ def partition_named(context: TableContext, name: str) -> KeptPartition:
         OptionError: there is none of that name, or the options say that it is dropped.
     """
     options = context.view_options
-    found = partition_of(str(name))  # whatever was given
-    if found is None:
+    result = partition_of(str(name))  # whatever was given
+    if result is None:
         names = [*(each.name for each in KEPT), f"{SECONDARY_INDEX}NAME", f"{EXPRESSION_INDEX}NAME"]
         raise OptionError(f"there is no index {name!r}; choose from {', '.join(names)}")
     if name.startswith(SECONDARY_INDEX):
-        found = secondary_of(name, options.secondary_index.column or _column_of(context, name))
+        result = secondary_of(name, options.secondary_index.column or _column_of(context, name))
     if name.startswith(EXPRESSION_INDEX):
-        found = ExpressionPartition(name, _definition_of(context, name))
+        result = ExpressionPartition(name, _definition_of(context, name))
     if name == RECORD_INDEX:
-        found = KeysPartition(by_partition=_is_by_partition(context))
-    if options.metadata is False or found.is_wanted(options) is False:
+        result = KeysPartition(by_partition=_is_by_partition(context))
+    if options.metadata is False or result.is_wanted(options) is False:
         raise OptionError(
             f"index {name!r} was not built: the options of this table object say that it is dropped (hoodie.metadata.*); "
             "leave them out"
         )
-    return found
+    return result
 
 
 def _is_by_partition(context: TableContext) -> bool:
@@ -206,17 +206,17 @@ def _definition_of(context: TableContext, name: str) -> IndexDefinition:
     if options.column is None:
         properties = look_at_metadata_table(context.storage).properties
         with suppress(CorruptFileError):
-            found = read_definition(context.storage, properties, name)
-            if found is not None:
-                return found
+            result = read_definition(context.storage, properties, name)
+            if result is not None:
+                return result
         raise OptionError(
             f"index {name!r} was not built: say its column by hoodie.metadata.index.expression.column, and its function by "
             "hoodie.metadata.index.expression.options, such as expr=lower"
         )
-    given = dict(options.options)
+    settings = dict(options.options)
     version = context.config.layout.index_version
-    function = given.get("expr", IDENTITY)
-    return IndexDefinition(name, options.kind.lower(), function, (options.column,), version, given)
+    function = settings.get("expr", IDENTITY)
+    return IndexDefinition(name, options.kind.lower(), function, (options.column,), version, settings)
 
 
 def end_builds(context: TableContext, timeline: Timeline, name: str, *, also_of_others: bool = False) -> None:
@@ -299,48 +299,48 @@ def _make_files(context: TableContext) -> Instant | None:
     timeline = context.active.load()
     if _is_whole(context, timeline, FILES):
         return None
-    found = look_at_metadata_table(context.storage)
+    state = look_at_metadata_table(context.storage)
     pending = next((each for each in timeline if not each.is_completed and each.action is not Action.INDEXING), None)
     if pending is None:
-        drop_metadata_table(context.storage, found)
+        drop_metadata_table(context.storage, state)
         if build_files(context):
             announce(context.storage, FILES)
     return pending
 
 
-def _read_ahead(context: TableContext, wanted: KeptPartition, known: dict[Hashable, Any]) -> None:
+def _read_ahead(context: TableContext, partition: KeptPartition, cache: dict[Hashable, Any]) -> None:
     """Read the files of the table without the lock, and those that have come meanwhile, until these are few."""
     for _ in range(_MOST_ROUNDS):
-        before = len(known)
+        before = len(cache)
         try:
             config = parse_table_config(look_at_metadata_table(context.storage).properties, uri=context.storage.uri)
             timeline = context.active.load()
             writer = MetadataWriter.open(context, config, timeline, [KEPT[0]], ())
-            wanted.first(replace(writer.scope, known=known), writer.table.sizes())
+            partition.first(replace(writer.scope, cache=cache), writer.table.sizes())
         except _CHANGED:
             continue  # the lock's holder sees whether that stays so
-        if len(known) - before <= _FEW:
+        if len(cache) - before <= _FEW:
             return
 
 
 def _finish(
     context: TableContext,
-    wanted: KeptPartition,
+    partition: KeptPartition,
     requested: Instant,
     plan: IndexPlan,
-    known: dict[Hashable, Any],
+    cache: dict[Hashable, Any],
     heartbeat: Heartbeat,
 ) -> Instant | None:
     """Read what has come since, write the partition, and complete the instant; gives what stands in the way. The lock is held."""
-    active, storage, name = context.active, context.storage, wanted.name
+    active, storage, name = context.active, context.storage, partition.name
     timeline = active.load()
     refuse_amid_restore(context, timeline)
     if heartbeat.is_lost() or not active.exists(requested._replace(state=State.INFLIGHT)):
         raise CommitConflictError(
             f"index {name!r} of table {storage.uri} was not built: another process has taken this build for dead; run it again"
         )
-    found = look_at_metadata_table(storage)
-    finished = finished_partitions(found.properties)
+    state = look_at_metadata_table(storage)
+    finished = finished_partitions(state.properties)
     if name not in finished:
         if FILES not in finished:
             raise CommitConflictError(
@@ -350,14 +350,14 @@ def _finish(
         if deleting:
             return deleting[0]
         writers_beside(timeline, context)
-        if any(each.is_folder and each.name == name for each in found.left_behind):
+        if any(each.is_folder and each.name == name for each in state.left_behind):
             storage.delete_folder(join(METADATA_TABLE, name))
-        config = parse_table_config(found.properties, uri=storage.uri)
+        config = parse_table_config(state.properties, uri=storage.uri)
         pending = [each.time for each in timeline.pending()]
-        more = build_partition(context, config, wanted, ignored=pending, known=known)
+        more = build_partition(context, config, partition, ignored=pending, cache=cache)
         require_held(context)
         announce(storage, name, more)
     upto = timeline.latest_commit
-    done = plan if upto is None else replace(plan, upto=upto.time)
-    active.create(context.completing(requested._replace(state=State.COMPLETED)), encode_index_metadata(done))
+    final_plan = plan if upto is None else replace(plan, upto=upto.time)
+    active.create(context.completing(requested._replace(state=State.COMPLETED)), encode_index_metadata(final_plan))
     return None

@@ -38,18 +38,18 @@ def describe_indexes(context: TableContext, options: WriteOptions) -> list[Index
     """What finds the keys of an upsert, and the partitions of the metadata table."""
     context = context.on_storage()
     snapshot, config = context.snapshot(), load_config(context.storage)
-    found = [_of_keys(config, options, snapshot)]
+    result = [_of_keys(config, options, snapshot)]
     finished = finished_partitions(config.raw)
     builds = {name: each for each in pending_builds(context, snapshot.timeline) for name in each.plan.partitions}
     table = MetadataTable.open(context.storage, config, snapshot.timeline, context.cache)
     for name in sorted(finished):
         if partition_of(name) is not None:
-            found.append(_of_partition(context, config, snapshot, table, name))
+            result.append(_of_partition(context, config, snapshot, table, name))
         else:
-            found.append(IndexInfo(name, IndexState.READY, size_bytes=_size(context, name)))
+            result.append(IndexInfo(name, IndexState.READY, size_bytes=_size(context, name)))
     for name in sorted({*config.metadata_partitions, *builds} - finished):
-        found.append(IndexInfo(name, IndexState.BUILDING, _who_builds(context, builds.get(name))))
-    return found
+        result.append(IndexInfo(name, IndexState.BUILDING, _who_builds(context, builds.get(name))))
+    return result
 
 
 def _of_keys(config: TableConfig, options: WriteOptions, snapshot: Snapshot) -> IndexInfo:
@@ -63,9 +63,9 @@ def _last_ways(snapshot: Snapshot) -> Mapping[str, int]:
     """How the last write that looked keys up found them, as its commit says."""
     for commit in snapshot.timeline.commits[: -_MOST_COMMITS - 1 : -1]:
         metadata = snapshot.active.read_commit(commit)
-        found = parse_ways(metadata.extra) if metadata.operation in _LOOKS_UP else None
-        if found is not None:
-            return found
+        result = parse_ways(metadata.extra) if metadata.operation in _LOOKS_UP else None
+        if result is not None:
+            return result
     return {}
 
 
@@ -73,15 +73,15 @@ def _of_partition(
     context: TableContext, config: TableConfig, snapshot: Snapshot, table: MetadataTable, name: str
 ) -> IndexInfo:
     why = table.problem_of(name)
-    shown = max((InstantTime(each.time[:17]) for each in _commits(table)), default=None)
+    newest = max((InstantTime(each.time[:17]) for each in _commits(table)), default=None)
     if why is not None:
-        return IndexInfo(name, IndexState.DAMAGED, why, instant=shown, size_bytes=_size(context, name))
+        return IndexInfo(name, IndexState.DAMAGED, why, instant=newest, size_bytes=_size(context, name))
     pieces = table.slices_of(name)
     layers = [each for number in range(len(pieces)) for each in table.layers_of(name, number)]
     info = IndexInfo(
         name,
         IndexState.READY,
-        instant=shown,
+        instant=newest,
         records=sum(len(each.reader) for each in layers if isinstance(each, Written)),
         size_bytes=sum(each.size_bytes for each in pieces),
         file_groups=len(pieces),

@@ -63,8 +63,8 @@ def rebuild_index(context: TableContext, options: WriteOptions) -> int:
             tasks = [RebuildTask(each) for each in snapshot.view.latest_slices(snapshot.view.every_partition())]
             run = partial(run_rebuild, context.storage, index, reading)
             count = sum(context.engine.run(run, tasks, label=f"rebuild the index of {config.name}"))
-        given = options.index.own_class if kind is IndexType.CUSTOM else options.index.hbase.table
-        name = given or config.index_name
+        own_name = options.index.own_class if kind is IndexType.CUSTOM else options.index.hbase.table
+        name = own_name or config.index_name
         if (config.raw.get(INDEX), config.index_name) != (kind, name):
             add_properties(context.storage, {INDEX: kind, INDEX_NAME: name})
         forget_deletes(context.storage)

@@ -52,7 +52,7 @@ class ServicesJob:
         self._on_round = on_round
         self._ended = Event()
         self._rounds = Rounds(budget_s, self._ended.is_set)
-        self._kept: deque[ServiceRound] = deque(maxlen=KEPT)
+        self._history: deque[ServiceRound] = deque(maxlen=KEPT)
         self._failing: dict[str, str] = {}
         """Service -> the error that was logged last, while it lasts."""
         self._failed_in_a_row = 0
@@ -62,12 +62,12 @@ class ServicesJob:
     @property
     def rounds(self) -> tuple[ServiceRound, ...]:
         """The rounds so far, oldest first; the last hundred of them."""
-        return tuple(self._kept)
+        return tuple(self._history)
 
     @property
     def last(self) -> ServiceRound | None:
         """The newest round; None before the first one is over."""
-        return self._kept[-1] if self._kept else None
+        return self._history[-1] if self._history else None
 
     @property
     def is_running(self) -> bool:
@@ -76,7 +76,7 @@ class ServicesJob:
 
     def __repr__(self) -> str:
         state = "running" if self.is_running else "not running"
-        return f"<ServicesJob {self._uri}: every {self._every_s:g} s, {state}, {len(self._kept)} rounds>"
+        return f"<ServicesJob {self._uri}: every {self._every_s:g} s, {state}, {len(self._history)} rounds>"
 
     def __enter__(self) -> Self:
         self.start()
@@ -143,7 +143,7 @@ class ServicesJob:
         return self._rounds.run(context, options)
 
     def _note(self, round_: ServiceRound) -> None:
-        self._kept.append(round_)
+        self._history.append(round_)
         self._failed_in_a_row = self._failed_in_a_row + 1 if round_.errors else 0
         if round_.did:
             log.info("%s", round_)

@@ -91,7 +91,7 @@ class LogCompactionService:
                 self.action,
                 partial(_plans, options),
                 take_what_is_free=take_what_is_free,
-                wanted=lambda snapshot: partial(_has_many_logs, snapshot, options.log_compaction.blocks),
+                filter_of=lambda snapshot: partial(_has_many_logs, snapshot, options.log_compaction.blocks),
             ),
             wait_s=wait_s,
             refusal=f"no log compaction of table {context.storage.uri} could be scheduled within {wait_s:.0f} s: every file "
@@ -165,9 +165,9 @@ def _planned_logs(snapshot: Snapshot, time: InstantTime, group: FileGroupId) -> 
     )
 
 
-def _plans(options: WriteOptions, found: FoundSlices) -> Sequence[CompactionPlan]:
+def _plans(options: WriteOptions, slices: FoundSlices) -> Sequence[CompactionPlan]:
     new_file_bytes = options.max_file_size_bytes
-    operations = tuple(operation_of(each, candidate_of(each, new_file_bytes=new_file_bytes)) for each in found.free)
+    operations = tuple(operation_of(each, candidate_of(each, new_file_bytes=new_file_bytes)) for each in slices.free)
     return [CompactionPlan(operations)] if operations else []
 
 
@@ -193,15 +193,15 @@ def _run(context: TableContext, instant: Instant, options: WriteOptions, started
             memory_bytes=memory_bytes,
             row_copies=how_to_copy(
                 context.rule,
-                wanted=options.copies_rows and context.config.populate_meta_fields and shared.history is None,
+                copies=options.copies_rows and context.config.populate_meta_fields and shared.history is None,
                 size_bytes=sum(task.size_bytes for task in tasks),
                 in_process=engine.shares_memory,
             ),
         )
         run: Callable[[LogCompactTask], LogCompacted | None] = partial(run_compact_logs, context.storage, write_context)
-        found = engine.run(run, tasks, label=f"compact logs of {context.config.name}")
-        done = [(task, each) for task, each in zip(tasks, found, strict=True) if each is not None]
-        results = [each.result for _, each in done]
+        answers = engine.run(run, tasks, label=f"compact logs of {context.config.name}")
+        pairs = [(task, each) for task, each in zip(tasks, answers, strict=True) if each is not None]
+        results = [each.result for _, each in pairs]
         if not results:
             raise _OvertakenError(f"no block of the logs that log compaction {instant.time} was to merge counts")
         copies = partial(staged_copies, context.storage, write_context, results)
@@ -214,14 +214,14 @@ def _run(context: TableContext, instant: Instant, options: WriteOptions, started
             compacted=True,
             extra={
                 SECONDS: f"{time.monotonic() - started:.3f}",
-                **format_stood_for({each.result.stat.path: _others(task, each) for task, each in done}),
+                **format_stood_for({each.result.stat.path: _others(task, each) for task, each in pairs}),
             },
         )
         # It changes no row and takes the place of no file, so nothing that others have done meanwhile stands in its way. But where
         # completion decides, its log must not come to lie on a newer base file.
         footing = Footing()
         if snapshot.timeline.by_completion:
-            footing = Footing({task.slice.group: task.slice.base_instant for task, _ in done}, heeds_others=False)
+            footing = Footing({task.slice.group: task.slice.base_instant for task, _ in pairs}, heeds_others=False)
         transaction.commit(metadata, footing)
     stats = [result.stat for result in results]
     return CommitResult.of(instant.time, WriteOperation.LOG_COMPACT, stats, completed=transaction.completed_at)
@@ -231,10 +231,10 @@ def _tasks(snapshot: Snapshot, plan: CompactionPlan) -> Iterator[LogCompactTask]
     """The slices of the plan that are still the newest of their file groups."""
     view = snapshot.view
     view.list_all({each.partition_path for each in plan.operations})
-    taken = {*view.pending_compactions(), *view.pending_clusterings()}
+    busy_groups = {*view.pending_compactions(), *view.pending_clusterings()}
     for number, operation in enumerate(plan.operations):
         group = FileGroupId(operation.partition_path, operation.file_id)
-        now = None if group in taken else view.slice_of(group)
+        now = None if group in busy_groups else view.slice_of(group)
         if now is None or now.base_instant != operation.base_instant:
             continue
         names = frozenset(operation.log_files)
@@ -247,7 +247,7 @@ def _tasks(snapshot: Snapshot, plan: CompactionPlan) -> Iterator[LogCompactTask]
         yield LogCompactTask(number, now._replace(logs=logs), version, tuple(log.name for log in now.logs))
 
 
-def _others(task: LogCompactTask, done: LogCompacted) -> list[str]:
-    """Older log files of the slice that the new one does not stand for."""
+def _others(task: LogCompactTask, result: LogCompacted) -> list[str]:
+    """Older log files of the slice that the new log file does not replace."""
     planned = {log.name for log in task.slice.logs}
-    return [name for name in task.there if name not in planned or name in done.others]
+    return [name for name in task.there if name not in planned or name in result.others]

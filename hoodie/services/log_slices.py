@@ -41,23 +41,23 @@ def try_to_schedule(
     plan: Callable[[FoundSlices], Sequence[CompactionPlan]],
     *,
     take_what_is_free: bool,
-    wanted: Callable[[Snapshot], Callable[[FileSlice], bool]] = lambda _: lambda _: True,
+    filter_of: Callable[[Snapshot], Callable[[FileSlice], bool]] = lambda _: lambda _: True,
 ) -> tuple[str | None, bool]:
     """The instant of the first new plan, if one was made, and whether pending writes stood in the way of a (fuller) one.
 
     Args:
-        wanted: gives for a snapshot which slices with logs are worth waiting for at all.
+        filter_of: gives for a snapshot which slices with logs are worth waiting for at all.
     """
-    # The whole table is listed before writers have to wait. With the gate closed, what was seen mostly holds under the lock.
-    seen = context.ask(_listed)
+    # The whole table is listed before writers have to wait. With the gate closed, the listing mostly holds under the lock.
+    view = context.ask(_list_slices)
     with under_lock(context):
-        snapshot = context.snapshot(seen)
+        snapshot = context.snapshot(view)
         pending = {*snapshot.view.pending_compactions(), *snapshot.view.pending_clusterings()}
         # A compaction may pass one: what it merges is all that a log compaction would. Where completion decides, that one's log would
         # come to lie on the new base file.
         if action is Action.LOGCOMPACTION or snapshot.timeline.by_completion:
             pending |= snapshot.view.pending_log_compactions().keys()
-        is_wanted = wanted(snapshot)
+        is_wanted = filter_of(snapshot)
         with_logs = [s for s in snapshot.view.latest_slices() if s.logs and s.group not in pending and is_wanted(s)]
         excluded = _in_the_way(context, snapshot, with_logs, action)
         # Before anything is said of their logs: a write that has published its log and not yet its commit is waited for too.
@@ -74,7 +74,7 @@ def try_to_schedule(
     return next(iter(instants), None), busy
 
 
-def _listed(snapshot: Snapshot) -> FileSystemView:
+def _list_slices(snapshot: Snapshot) -> FileSystemView:
     snapshot.view.latest_slices()
     return snapshot.view
 
@@ -89,26 +89,26 @@ def _in_the_way(
     """
     passes = action is Action.COMPACTION and snapshot.timeline.by_completion
     every = frozenset(each.group for each in slices)
-    found: set[FileGroupId] = set()
+    result: set[FileGroupId] = set()
     for instant in snapshot.timeline.pending_writes:
         inflight = context.active.read_inflight(instant) if instant.state is State.INFLIGHT else None
         groups = _named_by(inflight)
-        named = every if groups is None else groups
+        busy_groups = every if groups is None else groups
         if passes and (context.concurrency.non_blocking or (inflight is not None and NON_BLOCKING in inflight.extra)):
             late = {each.group for each in slices if any(log.base_instant > instant.time for log in each.logs)}
-            named &= late
-        found |= named
-    return frozenset(found)
+            busy_groups &= late
+        result |= busy_groups
+    return frozenset(result)
 
 
 def named_by_pending_writes(active: ActiveTimeline, snapshot: Snapshot) -> frozenset[FileGroupId] | None:
     """File groups that pending writes name; None when one of them may touch any."""
     groups: frozenset[FileGroupId] = frozenset()
     for instant in snapshot.timeline.pending_writes:
-        named = _named_by(active.read_inflight(instant) if instant.state is State.INFLIGHT else None)
-        if named is None:
+        busy_groups = _named_by(active.read_inflight(instant) if instant.state is State.INFLIGHT else None)
+        if busy_groups is None:
             return None
-        groups |= named
+        groups |= busy_groups
     return groups
 
 

@@ -39,7 +39,7 @@ def renew(context: TableContext, options: WriteOptions, *, dry_run: bool) -> Upg
     """
     config, storage = context.config, context.storage
     properties = renewed_properties(config)
-    found = UpgradeResult(
+    result = UpgradeResult(
         int(config.version),
         int(V6.version),
         compacted=sum(1 for each in context.snapshot().view.latest_slices() if each.logs),
@@ -48,13 +48,13 @@ def renew(context: TableContext, options: WriteOptions, *, dry_run: bool) -> Upg
     )
     _require_known_nulls(context)
     if dry_run:
-        return found
+        return result
     with context.lock.held(context.lock_timeout_s):
         require_same_table(config, load_config(storage))
         plans = [i for i in context.active.load().pending(Action.COMPACTION) if i.state is State.REQUESTED]
         storage.each(storage.delete, [join(_AUX, config.layout.file_name(plan)) for plan in plans])
-        put_properties(context, properties, done="upgraded")
-    log.info("upgraded table %s from version %d to %d", storage.uri, found.before, found.after)
+        put_properties(context, properties, verb="upgraded")
+    log.info("upgraded table %s from version %d to %d", storage.uri, result.before, result.after)
     renewed = replace(context, config=parse_table_config(properties, uri=storage.uri))
     try:
         check_writable(renewed.config)
@@ -65,7 +65,7 @@ def renew(context: TableContext, options: WriteOptions, *, dry_run: bool) -> Upg
             "table %s was upgraded, and not compacted, so that hudi-rs cannot read its logs: %s", storage.uri, exc
         )
         compacted = 0
-    return replace(found, compacted=compacted)
+    return replace(result, compacted=compacted)
 
 
 def _require_known_nulls(context: TableContext) -> None:

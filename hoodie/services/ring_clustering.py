@@ -65,19 +65,21 @@ def new_buckets(
     changes = [parse_change(group.extra, path=where) for group in plan.groups]
     layout = context.config.buckets
     on_rings = layout is not None and layout.engine is BucketEngine.CONSISTENT_HASHING
-    found = [each for each in changes if each is not None]
-    rings = rings_of(context.storage, snapshot, {each.partition_path for each in found}, new_count=None)
-    fits = all(each.partition_path in rings and rings[each.partition_path].number == each.number for each in found)
+    ring_changes = [each for each in changes if each is not None]
+    rings = rings_of(context.storage, snapshot, {each.partition_path for each in ring_changes}, new_count=None)
+    fits = all(
+        each.partition_path in rings and rings[each.partition_path].number == each.number for each in ring_changes
+    )
     if layout is None or not on_rings:
-        if not found:
+        if not ring_changes:
             return None
         fits = False
-    if not fits or len(found) < len(changes):
+    if not fits or len(ring_changes) < len(changes):
         raise UnsupportedTableError(
             f"{where} does not fit the hash rings of its partitions, so its rows would not be found again; nothing was done. Drop it "
             f"({hoodie_command('rollback', context.storage.uri, instant_time, '--yes')}) and schedule another one"
         )
-    return [NewBuckets(layout.fields, each.nodes) for each in found] if layout is not None else None
+    return [NewBuckets(layout.fields, each.nodes) for each in ring_changes] if layout is not None else None
 
 
 def refuse_rows_beside(storage: Storage, plan: ClusteringPlan, instant_time: str) -> None:

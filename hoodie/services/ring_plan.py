@@ -42,19 +42,19 @@ def planned_changes(
             change = _split(ring, number)
             if change is not None:
                 splits[number] = change
-    found = [(change, [at.pop(number)]) for number, change in sorted(splits.items())]
+    result = [(change, [at.pop(number)]) for number, change in sorted(splits.items())]
     room = len(ring.nodes) + len(splits) - rules.least
     for run in _runs(ring, at, rules.merge_bytes):
-        taken = run[: 1 + max(0, room)]
-        if len(taken) > 1:
-            room -= len(taken) - 1
-            found.append((_merge(ring, taken), [at.pop(number) for number in taken]))
+        nodes = run[: 1 + max(0, room)]
+        if len(nodes) > 1:
+            room -= len(nodes) - 1
+            result.append((_merge(ring, nodes), [at.pop(number) for number in nodes]))
     if rules.sorts:
-        found += [
+        result += [
             (RingChange(ring.partition_path, ring.number, (_fresh(ring.nodes[n].value),)), [each])
             for n, each in sorted(at.items())
         ]
-    return found
+    return result
 
 
 def ring_group(change: RingChange, slices: Sequence[FileSlice], plain: ClusteringGroup) -> ClusteringGroup:

@@ -138,15 +138,15 @@ class Rounds:
         """Do a piece and take note of it; `only_if_done`: not where there was nothing to do."""
         started = self.clock()
         results: Sequence[object] = ()
-        error = left = None
+        error = deferral = None
         try:
             results = piece()
         except CommitConflictError as exc:
-            left = _message(exc)
+            deferral = _message(exc)
         except Exception as exc:  # noqa: BLE001 - whatever it is, the other pieces, tables and rounds go on
             error = _message(exc)
-        run = ServiceRun(name, tuple(results), error, left, self.clock() - started)
-        if run.did or error is not None or left is not None or not only_if_done:
+        run = ServiceRun(name, tuple(results), error, deferral, self.clock() - started)
+        if run.did or error is not None or deferral is not None or not only_if_done:
             self._runs.append(run)
         return run
 

@@ -55,8 +55,8 @@ def make_savepoint(context: TableContext, instant_time: InstantTime | None, comm
 
 def savepoints_of(active: ActiveTimeline) -> list[Savepoint]:
     """All savepoints, oldest first."""
-    found = [i for i in active.load() if i.action is Action.SAVEPOINT and i.is_completed]
-    pairs = [(i.time, active.read_savepoint(i)) for i in found]
+    instants = [i for i in active.load() if i.action is Action.SAVEPOINT and i.is_completed]
+    pairs = [(i.time, active.read_savepoint(i)) for i in instants]
     return [
         Savepoint(time_, each.comment, each.user, each.at_ms, sum(map(len, each.files.values())))
         for time_, each in pairs
@@ -105,35 +105,35 @@ def _drop(context: TableContext, timeline: Timeline, instant_time: InstantTime, 
 
 def _commit(snapshot: Snapshot, instant_time: InstantTime | None, *, table: str) -> Instant:
     timeline = snapshot.timeline
-    found = timeline.latest_commit if instant_time is None else timeline.commit_at.get(instant_time)
-    if found is None:
+    result = timeline.latest_commit if instant_time is None else timeline.commit_at.get(instant_time)
+    if result is None:
         raise InstantNotFoundError(timeline.not_found(instant_time or "(the latest)", table=table))
-    saved = timeline.find(found.time, Action.SAVEPOINT)
+    saved = timeline.find(result.time, Action.SAVEPOINT)
     if saved is not None and saved.is_completed:
         raise CommitConflictError(
-            f"commit {found.time} of table {table} has a savepoint already; drop it to make another one"
+            f"commit {result.time} of table {table} has a savepoint already; drop it to make another one"
         )
-    return found
+    return result
 
 
 def _files(storage: Storage, snapshot: Snapshot, commit: Instant) -> Mapping[str, tuple[str, ...]]:
     """Names of the files of a state, by partition path."""
     timeline, table = snapshot.timeline, storage.uri
     then = timeline.as_of(commit.time)
-    kept = snapshot.active.earliest_kept(timeline)
+    earliest = snapshot.active.earliest_kept(timeline)
     newest = commit == timeline.latest_commit
-    gone = kept is not None and commit.time < kept
-    if not newest and (gone or Retention(snapshot.view, snapshot.active, then).cleaned_anywhere()):
+    is_cleaned = earliest is not None and commit.time < earliest
+    if not newest and (is_cleaned or Retention(snapshot.view, snapshot.active, then).cleaned_anywhere()):
         raise InstantNotFoundError(
             f"the files of table {table} as of commit {commit.time} were cleaned, so a savepoint cannot keep them; the earliest "
-            f"commit for one is {kept or timeline.commits[-1].time}, the latest {timeline.commits[-1].time}"
+            f"commit for one is {earliest or timeline.commits[-1].time}, the latest {timeline.commits[-1].time}"
         )
-    found: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for file_slice in snapshot.view.latest_slices(until=then):
         names = [file.name for file in (file_slice.base, *file_slice.logs) if file is not None]
-        found.setdefault(file_slice.group.partition_path, []).extend(names)
-    _refuse_doomed(snapshot, found, table=table)
-    return {path: tuple(names) for path, names in sorted(found.items())}
+        names_of.setdefault(file_slice.group.partition_path, []).extend(names)
+    _refuse_doomed(snapshot, names_of, table=table)
+    return {path: tuple(names) for path, names in sorted(names_of.items())}
 
 
 def _refuse_doomed(snapshot: Snapshot, files: Mapping[str, list[str]], *, table: str) -> None:

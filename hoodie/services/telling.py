@@ -72,10 +72,10 @@ def _put(options: CallbackOptions, table: str, data: bytes) -> None:
             -1 if options.kafka_partition is None else options.kafka_partition,  # -1: by the key
             on_delivery=lambda error, _: failed.append(error.str()) if error is not None else None,
         )
-        left = producer.flush(options.timeout_s + 1)
+        unsent = producer.flush(options.timeout_s + 1)
     except KafkaException as exc:
         raise HoodieError(f"{where} cannot be told: {exc.args[0].str()}") from None
-    if failed or left:
+    if failed or unsent:
         raise HoodieError(f"{where} was not told: {failed[0] if failed else 'it does not answer'}")
 
 
@@ -88,9 +88,9 @@ def push_metrics(context: TableContext, options: MetricsOptions, instant: Instan
     name = context.config.name
     job = f"{options.job or name}{_SUFFIX if options.random_suffix else ''}"
     url = f"http://{options.host}:{options.port}/metrics/job/{quote(job, safe='')}"
-    found = figures(context.active.read_commit(instant), seconds)
+    values = figures(context.active.read_commit(instant), seconds)
     begin = _NOT_IN_NAMES.sub("_", f"{options.prefix or name}_{instant.action.value}")
-    text = "".join(f"{sample(f'{begin}_{metric}', options.labels, value)}\n" for metric, value in found.items())
+    text = "".join(f"{sample(f'{begin}_{metric}', options.labels, value)}\n" for metric, value in values.items())
     _send("PUT", url, text.encode(), {"Content-Type": "text/plain; version=0.0.4"}, _GATEWAY_TIMEOUT_S)
 
 

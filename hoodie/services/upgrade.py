@@ -55,14 +55,14 @@ def upgrade(context: TableContext, options: WriteOptions, version: TableVersion,
         if version is V6.version:
             return renewed
         config = parse_table_config(renewed_properties(context.config), uri=context.storage.uri)
-        found = upgrade(replace(context, config=config), options, version, dry_run=dry_run)
+        second = upgrade(replace(context, config=config), options, version, dry_run=dry_run)
         return replace(
-            found,
+            second,
             before=renewed.before,
             compacted=max(
-                renewed.compacted, found.compacted
+                renewed.compacted, second.compacted
             ),  # the first compaction leaves the second one nothing to do
-            changes=renewed.changes + found.changes,
+            changes=renewed.changes + second.changes,
         )
     layout = LAYOUTS[version]
     if context.config.layout is layout:
@@ -79,7 +79,7 @@ def upgrade(context: TableContext, options: WriteOptions, version: TableVersion,
         _require_no_logs(context, snapshot)
         _Upgrade(context, layout, snapshot).put(properties)
 
-    return change_version(context, options, layout, properties, move=move, done="upgraded", dry_run=dry_run)
+    return change_version(context, options, layout, properties, move=move, verb="upgraded", dry_run=dry_run)
 
 
 def _require_no_logs(context: TableContext, snapshot: Snapshot) -> None:
@@ -110,7 +110,7 @@ class _Upgrade:
         self._put_archive(join(folder, layout.history.default))
         self._put_timeline(folder)
         places = [place for place in stored_places(storage) if place.position is not None]
-        put_properties(self._context, properties, done="upgraded")
+        put_properties(self._context, properties, verb="upgraded")
         # From here on the table is of the new version. A place that is not moved gives its last commit once more.
         for place in places:
             moved = replace(place, position=self._position(place.position or InstantTime("")))
@@ -132,24 +132,24 @@ class _Upgrade:
             for file in upgraded_entries(self._storage.read(path), path=path):
                 if file.instant.is_completed:
                     reached.setdefault((file.instant.time, file.instant.action), InstantTime(file.reached))
-        found: dict[tuple[str, Action], InstantTime] = {}
+        result: dict[tuple[str, Action], InstantTime] = {}
         last = InstantTime("")
         for (time, action), when in sorted(reached.items()):
             least = max(time, last) if action in WRITES else time
-            found[time, action] = max(when, format_instant(parse_instant(least) + timedelta(milliseconds=1)))
-            last = found[time, action] if action in WRITES else last
-        return found
+            result[time, action] = max(when, format_instant(parse_instant(least) + timedelta(milliseconds=1)))
+            last = result[time, action] if action in WRITES else last
+        return result
 
     def _completed_at(self, instant: Instant, info: FileInfo) -> InstantTime:
         """As a downgrade has stated it, or as its file says."""
         if instant.action in WRITES:
-            stated = self._context.active.read_commit(instant).extra.get(COMPLETED_AT, "")
-            if is_instant_time(stated):
-                return InstantTime(stated)
+            text = self._context.active.read_commit(instant).extra.get(COMPLETED_AT, "")
+            if is_instant_time(text):
+                return InstantTime(text)
         return format_instant(self._context.clock.wall(info.mtime_s))
 
     def _put_archive(self, folder: str) -> None:
-        writer = LsmArchiveWriter(self._storage, folder, layout=self._layout, held=nullcontext)
+        writer = LsmArchiveWriter(self._storage, folder, layout=self._layout, lock=nullcontext)
         for path in self._archived:
             entries = upgraded_entries(self._storage.read(path), path=path)
             # One that is on both timelines lost its archiver, and is archived again.
@@ -166,14 +166,14 @@ class _Upgrade:
     def _put_timeline(self, folder: str) -> None:
         storage = self._storage
         contents = storage.each(storage.read, [info.path for _, info in self._files])
-        made = []
+        files = []
         for (instant, info), content in zip(self._files, contents, strict=True):
             file = self._completed(
                 StateFile(self._renamed(instant), upgraded_file(instant, content, path=info.path), "")
             )
-            made.append((join(folder, self._layout.file_name(file.instant)), file.content))
+            files.append((join(folder, self._layout.file_name(file.instant)), file.content))
         storage.mkdirs(join(folder, self._layout.history.default))
-        storage.each(lambda each: storage.replace(*each), made)
+        storage.each(lambda each: storage.replace(*each), files)
 
     def _renamed(self, instant: Instant) -> Instant:
         """Pending states of a completed clustering say so from version 8 on."""
@@ -183,9 +183,11 @@ class _Upgrade:
         return instant
 
     def _position(self, position: InstantTime) -> InstantTime:
-        """A position as a time of completion: of the last write up to it."""
-        done = [each for (time, action), each in self._completions.items() if action in WRITES and time <= position]
-        return max(done, default=position)
+        """A consumer's position as a completion time: that of the last write up to it."""
+        completions = [
+            each for (time, action), each in self._completions.items() if action in WRITES and time <= position
+        ]
+        return max(completions, default=position)
 
 
 def _key(instant: Instant) -> tuple[InstantTime, Action]:
@@ -193,7 +195,9 @@ def _key(instant: Instant) -> tuple[InstantTime, Action]:
 
 
 def _sweep(context: TableContext) -> None:
-    """Delete what an upgrade that died has left of the old timeline."""
+    """Delete the files of the old timeline that a dead upgrade has left."""
     with under_lock(context):
-        left = [info for info in context.storage.list(HOODIE) if not info.is_folder and V6.parse(info.name) is not None]
-        context.storage.each(context.storage.delete, [info.path for info in left])
+        leftovers = [
+            info for info in context.storage.list(HOODIE) if not info.is_folder and V6.parse(info.name) is not None
+        ]
+        context.storage.each(context.storage.delete, [info.path for info in leftovers])

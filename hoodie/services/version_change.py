@@ -30,7 +30,7 @@ def change_version(
     *,
     move: Callable[[Snapshot], None],
     after_compaction: Callable[[], None] | None = None,
-    done: str,
+    verb: str,
     dry_run: bool,
 ) -> UpgradeResult:
     """Give a table the version of this layout and these properties, or say what that would do.
@@ -39,7 +39,7 @@ def change_version(
         move: puts the timeline of the other layout in place, and then the properties, under the lock. Not called where both versions
             have the same timeline: only the properties change.
         after_compaction: of a merge-on-read table whose timeline moves.
-        done: "upgraded" or "downgraded", for messages.
+        verb: "upgraded" or "downgraded", for messages.
 
     Raises:
         CommitConflictError: writes or services are pending, and not dead.
@@ -60,7 +60,7 @@ def change_version(
                 after_compaction()
     with under_lock(context) if not dry_run else nullcontext():
         snapshot = context.snapshot()
-        found = UpgradeResult(
+        result = UpgradeResult(
             int(config.version),
             int(layout.version),
             instants=len(snapshot.timeline) if moves else 0,
@@ -70,13 +70,13 @@ def change_version(
             dry_run=dry_run,
         )
         if dry_run:
-            return found
-        _require_rest(context, snapshot, done=done)
+            return result
+        _require_rest(context, snapshot, verb=verb)
         if moves:
             move(snapshot)
         else:
-            put_properties(context, properties, done=done)
-    return replace(found, compacted=compacted)
+            put_properties(context, properties, verb=verb)
+    return replace(result, compacted=compacted)
 
 
 def compact_all(context: TableContext, options: WriteOptions) -> int:
@@ -88,28 +88,28 @@ def compact_all(context: TableContext, options: WriteOptions) -> int:
 
 def described_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str, ...]:
     """A sentence for each property that is another one."""
-    found = []
+    result = []
     for name in sorted({*before, *after}):
         was, becomes = before.get(name, "").strip(), after.get(name, "").strip()
         if was != becomes:
-            found.append(f"{name}={becomes}, was {was or 'not set'}" if becomes else f"{name} is dropped, was {was}")
-    return tuple(found)
+            result.append(f"{name}={becomes}, was {was or 'not set'}" if becomes else f"{name} is dropped, was {was}")
+    return tuple(result)
 
 
-def put_properties(context: TableContext, properties: Mapping[str, str], *, done: str) -> None:
+def put_properties(context: TableContext, properties: Mapping[str, str], *, verb: str) -> None:
     """The one step that counts: it drops the metadata table, which is of the version before, and replaces the properties."""
     storage = context.storage
     drop_metadata_table(storage, why="which was of the version before")
     if not context.lock.is_held():
-        raise LockError(f"the lock of table {storage.uri} ended while it was {done}; it is as it was, run it again")
+        raise LockError(f"the lock of table {storage.uri} ended while it was {verb}; it is as it was, run it again")
     now = datetime.now(UTC)
     comment = [f"Updated at {now.isoformat()}", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
     storage.replace(PROPERTIES, format_properties(dict(properties), comment=comment).encode())
 
 
-def _require_rest(context: TableContext, snapshot: Snapshot, *, done: str) -> None:
+def _require_rest(context: TableContext, snapshot: Snapshot, *, verb: str) -> None:
     pending = snapshot.timeline.pending()
     if pending:
         raise CommitConflictError(
-            f"table {context.storage.uri} was not {done}: {pending[0]} is pending; let it end, or roll it back, and try again"
+            f"table {context.storage.uri} was not {verb}: {pending[0]} is pending; let it end, or roll it back, and try again"
         )

@@ -134,8 +134,8 @@ class Storage(Protocol):
 
     def list_below(self, folders: Sequence[str]) -> Iterable[FileInfo]:
         """The files in and below folders that lie beside each other in one folder, in any order."""
-        for found in self.each(lambda folder: self.list(folder, recursive=True), folders):
-            yield from found
+        for infos in self.each(lambda folder: self.list(folder, recursive=True), folders):
+            yield from infos
 
     def names(self, folder: str) -> Sequence[str]:
         """Names of the files in `folder`, in any order; empty when it does not exist. Costs less than `list`."""

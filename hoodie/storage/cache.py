@@ -70,16 +70,16 @@ class Cache:
             if entry is None:
                 return None
             self._entries.move_to_end(at)
-            found: V = entry[0]
-            return found
+            result: V = entry[0]
+            return result
 
     def get(self, kind: Kind[V], key: Hashable, load: Callable[[], V], size: Callable[[V], int]) -> V:
         """The value of the key, which is loaded where it is not there. Two threads may load it at the same time."""
-        found = self.find(kind, key)
-        if found is None:
-            found = load()
-            self.put(kind, key, found, size(found))
-        return found
+        result = self.find(kind, key)
+        if result is None:
+            result = load()
+            self.put(kind, key, result, size(result))
+        return result
 
     def put(self, kind: Kind[V], key: Hashable, value: V, size_bytes: int) -> None:
         """Keep the value in place of the one before; of one that is too large neither stays."""
@@ -94,11 +94,11 @@ class Cache:
                 self._drop(next(iter(self._entries)))
 
     def take(self, kind: Kind[V], key: Hashable) -> V | None:
-        """The value for the caller alone: it is not kept any more."""
+        """Take the value out of the cache, for the caller alone."""
         with self._lock:
-            taken: tuple[V | None, int] = self._entries.pop((kind, key), (None, 0))
-            self._bytes -= taken[1]
-            return taken[0]
+            entry: tuple[V | None, int] = self._entries.pop((kind, key), (None, 0))
+            self._bytes -= entry[1]
+            return entry[0]
 
     def _drop(self, at: tuple[Kind[Any], Hashable]) -> None:
         entry = self._entries.pop(at, None)

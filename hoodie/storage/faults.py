@@ -164,18 +164,18 @@ class FaultStorage(Storage):
         try:
             more = {} if within is None else {"within": within}
             with self._living().open_output(path, durable=durable, **more) as stream:
-                kept = KeptBytesIO()
+                buffer = KeptBytesIO()
                 try:
-                    yield kept
+                    yield buffer
                 except BaseException:
-                    stream.write(kept.content())
+                    stream.write(buffer.content())
                     raise
                 call, fault = self._count("open_output", path)
                 if fault is None:
-                    stream.write(kept.content())
+                    stream.write(buffer.content())
                 else:
                     failure = _failure(call, fault)
-                    stream.write(_reached(kept.content(), fault))
+                    stream.write(_reached(buffer.content(), fault))
         except OSError:
             if failure is None:
                 raise
@@ -278,7 +278,7 @@ class FaultStorage(Storage):
     def _living(self) -> RenamingStorage:
         died_at = self._died_at
         if died_at is not None:
-            raise InjectedFault(f"the process died at {_shown(died_at)}; nothing runs until it is revived")
+            raise InjectedFault(f"the process died at {_description(died_at)}; nothing runs until it is revived")
         return self._inner
 
     def _conditional(self, inner: Storage) -> ConditionalStorage:
@@ -365,10 +365,10 @@ def _reached(data: bytes, fault: Fault) -> bytes:
 
 def _failure(call: Call, fault: Fault) -> BaseException:
     if fault.error_number is None:
-        return InjectedFault(f"the process died {fault.moment} {_shown(call)}")
-    text = f"{os.strerror(fault.error_number)} (injected {fault.moment} {_shown(call)})"
+        return InjectedFault(f"the process died {fault.moment} {_description(call)}")
+    text = f"{os.strerror(fault.error_number)} (injected {fault.moment} {_description(call)})"
     return OSError(fault.error_number, text, call.path)
 
 
-def _shown(call: Call) -> str:
+def _description(call: Call) -> str:
     return f"call {call.n}, {call.verb} {call.path}"

@@ -80,7 +80,7 @@ class HdfsStorage(Storage):
         checked_range(path, offset=offset, length=length)
         absolute = self._absolute(path)
         with self._errors.translated(absolute):
-            reader, size = self._opened(absolute)
+            reader, size = self._open(absolute)
             end = size if length is None else min(offset + length, size)
             return bytes(reader.read_range(offset, end - offset)) if offset < end else b""
 
@@ -88,12 +88,12 @@ class HdfsStorage(Storage):
         """A small file as a whole; of a larger one what is asked for, by threads side by side where the reader uses them."""
         absolute = self._absolute(path)
         with self._errors.translated(absolute):
-            reader, size = self._opened(absolute)
+            reader, size = self._open(absolute)
             if size <= _WHOLE_BYTES:
                 return pa.BufferReader(reader.read_range(0, size) if size else b"")
         return pa.PythonFile(HdfsInput(self._errors, absolute, reader, size), mode="r")
 
-    def _opened(self, absolute: str) -> tuple[FileReader, int]:
+    def _open(self, absolute: str) -> tuple[FileReader, int]:
         """A reader and the size that it serves.
 
         hdfs-native does not serve the last block of a file that is still open, and says nothing of it: it looks like a shorter
@@ -111,13 +111,13 @@ class HdfsStorage(Storage):
                     raise self._errors.error(errno.ENOENT, absolute) from exc
                 raise
             size = len(reader)
-            stated = self._client.get_file_info(absolute).length
-            if size >= stated:
+            length = self._client.get_file_info(absolute).length
+            if size >= length:
                 return reader, size
             if time.monotonic() > give_up_s:
                 raise OSError(
                     errno.EBUSY,
-                    f"a writer holds the file open: {size} of its {stated} bytes can be read. Read it again when that one has "
+                    f"a writer holds the file open: {size} of its {length} bytes can be read. Read it again when that one has "
                     "closed it; if the writer is dead, the next write or table.rollback() closes it, and so does "
                     "`hdfs debug recoverLease -path`",
                     self._errors.shown(absolute),
@@ -262,15 +262,15 @@ class HdfsStorage(Storage):
     # -- looking
 
     def list(self, folder: str, *, recursive: bool = False) -> Sequence[FileInfo]:
-        found: list[FileInfo] = []
+        result: list[FileInfo] = []
         for status in self._entries(self._absolute(folder, may_be_root=True)):
             info = self._file_info(status, f"{folder}/" if folder else "")
             if not recursive or not info.is_folder:
-                found.append(info)
+                result.append(info)
             else:
                 with suppress(NotADirectoryError):  # it went, and a file took its name
-                    found.extend(self.list(info.path, recursive=True))
-        return sorted(found)
+                    result.extend(self.list(info.path, recursive=True))
+        return sorted(result)
 
     def names(self, folder: str) -> Sequence[str]:
         entries = self._entries(self._absolute(folder, may_be_root=True))
@@ -372,7 +372,7 @@ class HdfsStorage(Storage):
         status = self._status(absolute)
         if status is None or status.length != len(data):
             return False
-        reader, size = self._opened(absolute)
+        reader, size = self._open(absolute)
         return size == len(data) and bytes(reader.read_range(0, size) if size else b"") == bytes(data)
 
     def _scratch(self) -> str:

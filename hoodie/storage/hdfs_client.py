@@ -27,8 +27,8 @@ _clients_mutex = threading.Lock()
 def connected(authority: str, settings: Mapping[str, str]) -> Client:
     """One connection for each cluster and settings in a process; a forked one makes its own."""
     key = os.getpid(), authority, frozenset(settings.items())
-    found = _clients.get(key)
-    if found is None:
+    result = _clients.get(key)
+    if result is None:
         try:
             from hdfs_native import Client  # noqa: PLC0415 - only who opens such a table needs the package
         except ImportError as exc:
@@ -36,17 +36,17 @@ def connected(authority: str, settings: Mapping[str, str]) -> Client:
                 f"tables in hdfs://{authority} need the package hdfs-native: pip install 'hoodie[hdfs]'"
             ) from exc
         with _clients_mutex:
-            found = _clients.get(key)
-            if found is None:
+            result = _clients.get(key)
+            if result is None:
                 try:
-                    found = Client(f"hdfs://{authority}", dict(settings))
+                    result = Client(f"hdfs://{authority}", dict(settings))
                 except (RuntimeError, ValueError, OSError) as exc:
                     raise OptionError(
                         f"hdfs://{authority} cannot be opened: {first_line(str(exc))}; give host:port of the NameNode, or name a "
                         "nameservice of the configuration in HADOOP_CONF_DIR or of options dfs.nameservices, dfs.ha.namenodes.*"
                     ) from exc
-                _clients[key] = found
-    return found
+                _clients[key] = result
+    return result
 
 
 def default_authority(uri: str, default_fs: str | None) -> str:
@@ -70,9 +70,9 @@ def default_authority(uri: str, default_fs: str | None) -> str:
     scheme, _, rest = default_fs.strip().partition("://")
     authority, _, path = rest.partition("/")
     if scheme.lower() != "hdfs" or not authority or path or re.search(r"[@${}\s]", authority):
-        shown = f"{scheme}://…{rest.rpartition('@')[2]}" if "@" in rest else default_fs
+        without_user = f"{scheme}://…{rest.rpartition('@')[2]}" if "@" in rest else default_fs
         raise OptionError(
-            f"{uri!r} names no host, and {where} says {shown!r}, which is not hdfs://host:port or hdfs://nameservice: "
+            f"{uri!r} names no host, and {where} says {without_user!r}, which is not hdfs://host:port or hdfs://nameservice: "
             f"write hdfs://host:port/path, or set {DEFAULT_FS} in the storage options or as spark.hadoop.{DEFAULT_FS}"
         )
     return authority

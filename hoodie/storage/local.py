@@ -167,13 +167,13 @@ class LocalStorage(Storage):
             same.setdefault(data, []).append(absolute)
         targets: dict[str, list[str]] = {}
         try:
-            for data, named in same.items():
-                for start in range(0, len(named), _LINKS_OF_ONE):
+            for data, paths in same.items():
+                for start in range(0, len(paths), _LINKS_OF_ONE):
                     source = write_temporary(folder, data, durable=False)
-                    targets[source] = named[start : start + _LINKS_OF_ONE]
+                    targets[source] = paths[start : start + _LINKS_OF_ONE]
             self._sync_all(targets)
-            for source, named in targets.items():
-                for absolute in named:
+            for source, paths in targets.items():
+                for absolute in paths:
                     self._make_folders(os.path.dirname(absolute), durable=False)
                     delete_twin(absolute)
                     with suppress(FileExistsError):  # another writer was first

@@ -55,11 +55,11 @@ def for_each(act: Callable[[T], A], items: Iterable[T], *, at_once: int) -> list
     Raises:
         What the first of them raised, in the order of `items`.
     """
-    found = list(items)
-    if min(len(found), at_once) <= 1:
-        return [act(item) for item in found]
-    with ThreadPoolExecutor(min(at_once, len(found)), thread_name_prefix="hoodie-storage") as pool:
-        return [future.result() for future in [pool.submit(act, item) for item in found]]
+    all_items = list(items)
+    if min(len(all_items), at_once) <= 1:
+        return [act(item) for item in all_items]
+    with ThreadPoolExecutor(min(at_once, len(all_items)), thread_name_prefix="hoodie-storage") as pool:
+        return [future.result() for future in [pool.submit(act, item) for item in all_items]]
 
 
 def in_turns(storage: _TakesMany, act: Callable[[T], A], items: Sequence[T]) -> Iterator[A]:

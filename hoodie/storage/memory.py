@@ -136,13 +136,13 @@ class MemoryStorage(Storage):
     def read_tagged(self, path: str) -> tuple[bytes, Hashable]:
         self._checked(path)
         with self._mutex:
-            file = self._found(path)
+            file = self._file(path)
             return file.data, file.version
 
     def swap(self, path: str, data: bytes, tag: Hashable) -> Hashable:
         self._checked(path)
         with self._mutex:
-            if self._found(path).version != tag:
+            if self._file(path).version != tag:
                 raise self._error(errno.EEXIST, path)
             file = self._files[path] = _File(bytes(data), self.clock())
             return file.version
@@ -182,14 +182,14 @@ class MemoryStorage(Storage):
         with self._mutex:
             if folder in self._files:
                 raise self._error(errno.ENOTDIR, folder)
-            found = [_file_info(path, file) for path, file in self._files.items() if path.startswith(prefix)]
+            infos = [_file_info(path, file) for path, file in self._files.items() if path.startswith(prefix)]
             if not recursive:
-                found += [
+                infos += [
                     FileInfo(path, 0, mtime_s, is_folder=True, identity=None)
                     for path, mtime_s in self._folders.items()
                     if path and path.startswith(prefix)
                 ]
-        return sorted(info for info in found if recursive or "/" not in info.path[len(prefix) :])
+        return sorted(info for info in infos if recursive or "/" not in info.path[len(prefix) :])
 
     def names(self, folder: str) -> Sequence[str]:
         self._checked(folder, may_be_root=True)
@@ -197,8 +197,8 @@ class MemoryStorage(Storage):
         with self._mutex:
             if folder in self._files:
                 raise self._error(errno.ENOTDIR, folder)
-            found = [path[len(prefix) :] for path in self._files if path.startswith(prefix)]
-        return [name for name in found if "/" not in name]
+            names = [path[len(prefix) :] for path in self._files if path.startswith(prefix)]
+        return [name for name in names if "/" not in name]
 
     def stat(self, path: str) -> FileInfo:
         self._checked(path, may_be_root=True)
@@ -281,9 +281,9 @@ class MemoryStorage(Storage):
     def _content(self, path: str) -> bytes:
         self._checked(path)
         with self._mutex:
-            return self._found(path).data
+            return self._file(path).data
 
-    def _found(self, path: str) -> _File:
+    def _file(self, path: str) -> _File:
         self._refuse_folder(path)
         if path not in self._files:
             raise self._error(errno.ENOENT, path)
@@ -312,15 +312,15 @@ class KeptBytesIO(io.BytesIO):
 
     def __init__(self) -> None:
         super().__init__()
-        self._kept: bytes | None = None
+        self._final_content: bytes | None = None
 
     def close(self) -> None:
         if not self.closed:
-            self._kept = self.getvalue()
+            self._final_content = self.getvalue()
         super().close()
 
     def content(self) -> bytes:
-        return self.getvalue() if self._kept is None else self._kept
+        return self.getvalue() if self._final_content is None else self._final_content
 
 
 class _Log:

@@ -27,9 +27,9 @@ def enclosing_table(storage: Storage) -> tuple[str, str] | None:
         return None
     for folder in Path(storage.uri).parents:
         above = LocalStorage(folder)
-        found = _HUDI if _there(above, ".hoodie/hoodie.properties") else other_format(above)
-        if found:
-            return str(folder), found
+        format_name = _HUDI if _there(above, ".hoodie/hoodie.properties") else other_format(above)
+        if format_name:
+            return str(folder), format_name
     return None
 
 

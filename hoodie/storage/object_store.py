@@ -158,13 +158,13 @@ class ObjectStorage(Storage):
         return RangedInput(RangedFile(fetch, size, tail), mode="r")
 
     def _end_of(self, path: str) -> tuple[bytes, int]:
-        """The last bytes of a file, and its size: of a small one by one request."""
+        """The last bytes of a file, and its size; one request is enough for a small file."""
         if not self._is_azure:
-            got = _obstore().get(self._store, path, options={"range": {"suffix": TAIL_BYTES}})
-            return bytes(got.bytes()), got.meta["size"]
+            response = _obstore().get(self._store, path, options={"range": {"suffix": TAIL_BYTES}})
+            return bytes(response.bytes()), response.meta["size"]
         # Azure counts from the beginning only.
-        got = _obstore().get(self._store, path, options={"range": (0, TAIL_BYTES)})
-        start, size = bytes(got.bytes()), got.meta["size"]
+        response = _obstore().get(self._store, path, options={"range": (0, TAIL_BYTES)})
+        start, size = bytes(response.bytes()), response.meta["size"]
         if size <= TAIL_BYTES:
             return start, size
         return bytes(_obstore().get_range(self._store, path, start=size - TAIL_BYTES, end=size)), size
@@ -199,8 +199,8 @@ class ObjectStorage(Storage):
     def read_tagged(self, path: str) -> tuple[bytes, Hashable]:
         self._checked(path)
         with self._errors(path):
-            got = _obstore().get(self._store, path)
-            return bytes(got.bytes()), _tag(got.meta)
+            response = _obstore().get(self._store, path)
+            return bytes(response.bytes()), _tag(response.meta)
 
     def swap(self, path: str, data: bytes, tag: Hashable) -> Hashable:
         e_tag, version = tag if isinstance(tag, tuple) else (tag, None)
@@ -228,9 +228,9 @@ class ObjectStorage(Storage):
                     for meta in chunk
                 ]
                 return sorted(files)
-            found = _obstore().list_with_delimiter(self._store, prefix)
-        folders = [_folder_info(path.rstrip("/")) for path in found["common_prefixes"]]
-        return sorted([*folders, *map(_file_info, found["objects"])])
+            answer = _obstore().list_with_delimiter(self._store, prefix)
+        folders = [_folder_info(path.rstrip("/")) for path in answer["common_prefixes"]]
+        return sorted([*folders, *map(_file_info, answer["objects"])])
 
     def list_below(self, folders: Sequence[str]) -> Iterable[FileInfo]:
         """Spans of names, each from its first folder to its last: a request for a thousand names, and not one for each folder."""
@@ -240,19 +240,19 @@ class ObjectStorage(Storage):
         ordered = sorted(f"{folder}/" for folder in folders)
         size = -(-len(ordered) // self.can.at_once)
         spans = [ordered[start : start + size] for start in range(0, len(ordered), size)]
-        found = [info for infos in self.each(self._list_span, spans) for info in infos]
-        yield from found
+        files = [info for infos in self.each(self._list_span, spans) for info in infos]
+        yield from files
         # A folder that was shown has files. Where none came, it is gone by now, or the store has an order of its own.
-        there = {_first_folder(info.path, ordered[0]) for info in found}
+        there = {_first_folder(info.path, ordered[0]) for info in files}
         yield from super().list_below([folder[:-1] for folder in ordered if folder not in there])
 
     def _list_span(self, folders: Sequence[str]) -> Sequence[FileInfo]:
         """The files of some folders, which are in order, with what else lies between them left out; none where the store shows them
         in another order.
         """
-        first, last, wanted = folders[0], folders[-1], frozenset(folders)
+        first, last, names = folders[0], folders[-1], frozenset(folders)
         parent = first[:-1].rpartition("/")[0]
-        found: list[FileInfo] = []
+        result: list[FileInfo] = []
         with self._errors(parent):
             chunks = _obstore().list(self._store, f"{parent}/" if parent else None, offset=first, chunk_size=1000)
             before = first
@@ -262,10 +262,10 @@ class ObjectStorage(Storage):
                 if any(path > later for path, later in pairwise(paths)):
                     return ()
                 before = paths[-1]
-                found += [info for info in infos if _first_folder(info.path, first) in wanted]
+                result += [info for info in infos if _first_folder(info.path, first) in names]
                 if before > last and not before.startswith(last):
                     break
-        return found
+        return result
 
     @property
     def _lists_spans(self) -> bool:
@@ -403,8 +403,8 @@ class ObjectStorage(Storage):
         """The tag of the file that this very put has left; None when another one stands there, or none."""
         try:
             with self._errors(path):
-                got = _obstore().get(self._store, path)
-                return _tag(got.meta) if got.attributes.get(_PUT_ID) == put_id else None
+                response = _obstore().get(self._store, path)
+                return _tag(response.meta) if response.attributes.get(_PUT_ID) == put_id else None
         except FileNotFoundError:
             return None
 
@@ -476,18 +476,18 @@ class _Upload(io.RawIOBase):
         return self._written
 
     def write(self, data: Any) -> int:
-        given = memoryview(data).cast("B")  # Arrow's buffers are of signed bytes, which obstore refuses
-        size = given.nbytes
+        view = memoryview(data).cast("B")  # Arrow's buffers are of signed bytes, which obstore refuses
+        size = view.nbytes
         self._written += size
         if self._written <= _PART_BYTES:
-            self._small += given
+            self._small += view
             return size
         with self._storage._errors(self._path):
             if self._parts is None:
                 self._parts = self._storage._parts_of_new(self._path)
                 self._parts.write(bytes(self._small))
                 self._small.clear()
-            self._parts.write(given)
+            self._parts.write(view)
         return size
 
     def finish(self) -> None:

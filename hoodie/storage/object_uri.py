@@ -101,8 +101,8 @@ def _environment(prefix: str) -> dict[str, str]:
     """
     names = (*_COMMON[prefix], "allow_http", "default_region", "endpoint_url")
     prefixes = (prefix, "azure_storage") if prefix == "azure" else (prefix,)
-    wanted = {f"{each}_{name}" for each in prefixes for name in names}
-    return {name.lower(): value for name, value in os.environ.items() if name.lower() in wanted and name.isupper()}
+    options = {f"{each}_{name}" for each in prefixes for name in names}
+    return {name.lower(): value for name, value in os.environ.items() if name.lower() in options and name.isupper()}
 
 
 def _misfit(uri: str, prefix: str, config: Mapping[str, Any], reason: str) -> str:
@@ -114,8 +114,8 @@ def _misfit(uri: str, prefix: str, config: Mapping[str, Any], reason: str) -> st
         near = difflib.get_close_matches(name.removeprefix(f"{prefix}_"), _COMMON[prefix], n=1)
         if near and name.removeprefix(f"{prefix}_") != near[0]:
             hints.append(f" For {name!r}, did you mean {prefix}_{near[0]!s}?")
-    given = ", ".join(sorted(config)) or "of the environment"
-    return f"cannot reach {uri} with the storage options {given}: {reason}.{''.join(hints)}"
+    names = ", ".join(sorted(config)) or "of the environment"
+    return f"cannot reach {uri} with the storage options {names}: {reason}.{''.join(hints)}"
 
 
 _COMMON = {

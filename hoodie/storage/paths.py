@@ -23,9 +23,9 @@ def checked_path(path: str, *, under: str, may_be_root: bool = False) -> str:
         ValueError: anything else; the message shows the path.
     """
     if not is_inside(path, may_be_root=may_be_root):
-        shown = path if len(path) <= _SHOWN_CHARACTERS else path[:_SHOWN_CHARACTERS] + "..."
+        short = path if len(path) <= _SHOWN_CHARACTERS else path[:_SHOWN_CHARACTERS] + "..."
         raise ValueError(
-            f"path {shown!r} does not name a place below {under}: "
+            f"path {short!r} does not name a place below {under}: "
             "a relative path is needed, with no empty part, no '.', no '..' and no NUL in it"
         )
     return path

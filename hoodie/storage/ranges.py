@@ -36,7 +36,7 @@ class RangedFile(io.RawIOBase):
         self._size = size
         self._tail = Span(size - len(tail), size)
         self._at = 0
-        self._held: dict[Span, bytes] = {self._tail: tail}
+        self._data: dict[Span, bytes] = {self._tail: tail}
         self._expected: list[Span] = []
 
     def expect(self, spans: Sequence[tuple[int, int]]) -> None:
@@ -59,29 +59,29 @@ class RangedFile(io.RawIOBase):
         return self._at
 
     def read(self, size: int | None = -1) -> bytes:
-        wanted = Span(self._at, self._size if size is None or size < 0 else min(self._at + size, self._size))
-        if wanted.end <= wanted.start:
+        part = Span(self._at, self._size if size is None or size < 0 else min(self._at + size, self._size))
+        if part.end <= part.start:
             return b""
-        self._at = wanted.end
-        return self._cut(wanted)
+        self._at = part.end
+        return self._cut(part)
 
-    def _cut(self, wanted: Span) -> bytes:
-        for held, data in self._held.items():
-            if held.start <= wanted.start and wanted.end <= held.end:
-                if held == wanted and held != self._tail:
-                    del self._held[held]  # a column chunk is read once
-                return data[wanted.start - held.start : wanted.end - held.start]
-        if wanted.end > self._tail.start > wanted.start:
-            return self._cut(Span(wanted.start, self._tail.start)) + self._cut(Span(self._tail.start, wanted.end))
-        spans = self._with(wanted)
-        self._held.update(zip(spans, self._fetch(spans), strict=True))
-        return self._cut(wanted)
+    def _cut(self, part: Span) -> bytes:
+        for span, data in self._data.items():
+            if span.start <= part.start and part.end <= span.end:
+                if span == part and span != self._tail:
+                    del self._data[span]  # a column chunk is read once
+                return data[part.start - span.start : part.end - span.start]
+        if part.end > self._tail.start > part.start:
+            return self._cut(Span(part.start, self._tail.start)) + self._cut(Span(self._tail.start, part.end))
+        spans = self._with(part)
+        self._data.update(zip(spans, self._fetch(spans), strict=True))
+        return self._cut(part)
 
-    def _with(self, wanted: Span) -> list[Span]:
-        """The spans to fetch now: the expected one that holds what is wanted, and its followers."""
-        number = bisect_right(self._expected, Span(wanted.start, self._size)) - 1
-        if number < 0 or self._expected[number].end < wanted.end:
-            return [Span(wanted.start, max(wanted.end, min(wanted.start + _AHEAD_BYTES, self._tail.start)))]
+    def _with(self, part: Span) -> list[Span]:
+        """The spans to fetch now: the expected one that holds the part, and its followers."""
+        number = bisect_right(self._expected, Span(part.start, self._size)) - 1
+        if number < 0 or self._expected[number].end < part.end:
+            return [Span(part.start, max(part.end, min(part.start + _AHEAD_BYTES, self._tail.start)))]
         spans: list[Span] = []
         bytes_ = 0
         for span in self._expected[number:]:

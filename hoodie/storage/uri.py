@@ -39,8 +39,8 @@ def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None 
         UnsupportedTableError: another scheme, or a file on another host.
         OptionError: nothing usable as a path, or `options`, of which these storages have none.
     """
-    given: Any = uri  # whatever a caller has given
-    text: Any = os.fspath(given) if isinstance(given, os.PathLike) else given
+    address: Any = uri  # of any type that a caller hands in
+    text: Any = os.fspath(address) if isinstance(address, os.PathLike) else address
     if not isinstance(text, str) or not text.strip() or "\0" in text:
         raise OptionError(f"{text!r} is not a path: give the table's folder, a file:// URI or memory://name")
     try:
@@ -59,8 +59,8 @@ def open_storage(uri: str | os.PathLike[str], options: Mapping[str, str] | None 
     if scheme == "hdfs":
         return _open_hdfs_uri(text, options or {})
     if scheme in OBJECT_STORES:
-        given = {str(name): str(value) for name, value in (options or {}).items()}
-        return hoodie.storage.object_uri.open_object_store(text, scheme, OBJECT_STORES[scheme], given)
+        texts = {str(name): str(value) for name, value in (options or {}).items()}
+        return hoodie.storage.object_uri.open_object_store(text, scheme, OBJECT_STORES[scheme], texts)
     if options:
         raise OptionError(
             f"storage options {', '.join(sorted(map(repr, options)))} given for {text!r}: "

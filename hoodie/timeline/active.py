@@ -85,12 +85,12 @@ class ActiveTimeline:
         self._layout = layout
         self._folder = folder
         self._log_names = LogNameTexts()
-        self._listed: Mapping[str, FileInfo] = {}
+        self._infos: Mapping[str, FileInfo] = {}
         self._folders: set[str] = set()
         """Those that a listing of the timeline has shown; none is taken out again: a slow thread hides nothing from others."""
         self._kinds: dict[str, bool] = {}
         """Time of a pending replacecommit -> whether its plan is that of a clustering."""
-        self._made: str | None = None
+        self._own_file: str | None = None
         """The file that this process put into the folder last."""
 
     @property
@@ -123,14 +123,14 @@ class ActiveTimeline:
         would show a hole, and rows of the second would not count. So where that may be, it is asked whether the first is still
         there: then nothing had been deleted before the listing ended. A restore begins with the last one.
 
-        Nor is one taken that does not show what this process has seen or made before, and what is still there.
+        A listing without an instant that this process has seen or made, and that is still there, is not taken, either.
         """
-        seen = self.last_loaded()
+        previous = self.last_loaded()
         for tried in range(_LISTED_AGAIN):
             if tried:
                 time.sleep(min(tried, 5) * _READ_PAUSE_S)
             timeline, names = self._load()
-            if self._is_older(timeline, names, seen):
+            if self._is_older(timeline, names, previous):
                 continue
             if not timeline.commits:
                 return timeline
@@ -145,17 +145,17 @@ class ActiveTimeline:
             " shows an old state of the folder; run it again"
         )
 
-    def _is_older(self, timeline: Timeline, names: frozenset[str], seen: Timeline | None) -> bool:
+    def _is_older(self, timeline: Timeline, names: frozenset[str], previous: Timeline | None) -> bool:
         """Whether the listing shows an older state of the folder than this process knows of: no store should do that."""
-        made = self._made
-        if made is not None and name_of(made) not in names:
-            if self._storage.exists(made):
+        own_file = self._own_file
+        if own_file is not None and name_of(own_file) not in names:
+            if self._storage.exists(own_file):
                 return True
-            self._made = None  # archived, or taken back
-        if seen is None:
+            self._own_file = None  # the file was archived, or rolled back
+        if previous is None:
             return False
-        gone = seen.completed_times - timeline.completed_times
-        return bool(gone) and self.exists(seen.commit_at[max(gone)])
+        missing_times = previous.completed_times - timeline.completed_times
+        return bool(missing_times) and self.exists(previous.commit_at[max(missing_times)])
 
     def _is_leaving(self, commit: Instant, names: frozenset[str]) -> bool:
         """Whether the other states of a completed instant are gone: they go first."""
@@ -167,10 +167,10 @@ class ActiveTimeline:
         if self._storage.can.local_root is not None and not self._with_sizes:
             names = frozenset(self._storage.names(self._folder))
         else:  # the same answer says which file it is, and nobody needs to ask for that again
-            found = self._storage.list(self._folder)
-            self._listed = {info.path: info for info in found if not info.is_folder}
-            self._folders.update(info.path for info in found if info.is_folder)
-            names = frozenset(name_of(path) for path in self._listed)
+            infos = self._storage.list(self._folder)
+            self._infos = {info.path: info for info in infos if not info.is_folder}
+            self._folders.update(info.path for info in infos if info.is_folder)
+            names = frozenset(name_of(path) for path in self._infos)
         timeline = kept_timeline(self._cache, (self._storage.identity, self._folder), names, self._layout)
         return self._told_apart(timeline), names
 
@@ -192,7 +192,7 @@ class ActiveTimeline:
 
         Beside the timeline's files a listing of them shows it. On a disk, where it does not, to ask costs little.
         """
-        is_shown = folder_of(folder) == self._folder and self._storage.can.local_root is None and self._listed
+        is_shown = folder_of(folder) == self._folder and self._storage.can.local_root is None and self._infos
         return not is_shown or folder in self._folders
 
     def list_beside(self, folder: str) -> Sequence[FileInfo]:
@@ -301,20 +301,20 @@ class ActiveTimeline:
 
     def earliest_kept(self, timeline: Timeline) -> InstantTime | None:
         """The first commit whose files the newest clean keeps, or one that is running; None when none says so."""
-        kept = []
+        times = []
         newest = timeline.newest(Action.CLEAN)
         if newest is not None:
             earliest, restored = self.read_clean(newest).earliest, self.restored_since(timeline, newest)
-            kept.append(min(earliest, restored) if earliest and restored else earliest)
+            times.append(min(earliest, restored) if earliest and restored else earliest)
         for pending in timeline.pending(Action.CLEAN):
             path = self.path(pending._replace(state=State.REQUESTED))
             try:
-                kept.append(
+                times.append(
                     hoodie.format.service_plans.earliest_kept_by_plan(self._storage.read(path), path=self._full(path))
                 )
             except (FileNotFoundError, CorruptFileError):
                 continue  # only being planned: nothing is deleted before the plan stands
-        return max((time for time in kept if time), default=None)
+        return max((time for time in times if time), default=None)
 
     def read_clean_plan(self, instant_time: InstantTime) -> CleanPlan:
         path = self.path(Instant(instant_time, Action.CLEAN, State.REQUESTED))
@@ -338,11 +338,11 @@ class ActiveTimeline:
 
     def savepointed_files(self, timeline: Timeline) -> frozenset[str]:
         """Names of the files that savepoints hold."""
-        found: frozenset[str] = frozenset()
+        result: frozenset[str] = frozenset()
         for instant in timeline:
             if instant.action is Action.SAVEPOINT and instant.is_completed:
-                found |= {name for names in self.read_savepoint(instant).files.values() for name in names}
-        return found
+                result |= {name for names in self.read_savepoint(instant).files.values() for name in names}
+        return result
 
     def read_savepoint(self, instant: Instant) -> SavepointMetadata:
         """What a savepoint says."""
@@ -367,14 +367,14 @@ class ActiveTimeline:
 
     def clustered_files(self, timeline: Timeline) -> frozenset[str]:
         """Names of the files that pending clusterings will read."""
-        found: frozenset[str] = frozenset()
+        result: frozenset[str] = frozenset()
         for instant in timeline.pending(Action.REPLACECOMMIT, Action.CLUSTERING):
             path = self.path(instant._replace(state=State.REQUESTED))
             with suppress(
                 FileNotFoundError, CorruptFileError
             ):  # only being planned: such a plan names the newest files
-                found |= hoodie.format.service_plans.clustered_files(self._storage.read(path), path=self._full(path))
-        return found
+                result |= hoodie.format.service_plans.clustered_files(self._storage.read(path), path=self._full(path))
+        return result
 
     def is_pending_clustering(self, instant: Instant) -> bool:
         """Whether a pending replacecommit is a clustering: one that moves rows and brings none."""
@@ -431,10 +431,10 @@ class ActiveTimeline:
             return self._read(
                 path, lambda data: hoodie.format.restore_plans.decode_restore_metadata(data, path=self._full(path))
             )
-        found = self._read(
+        rollback = self._read(
             path, lambda data: hoodie.format.plan_avro.decode_rollback_metadata(data, path=self._full(path))
         )
-        return RestoreMetadata(found.started, found.took_ms, found.rolled_back, (found,))
+        return RestoreMetadata(rollback.started, rollback.took_ms, rollback.rolled_back, (rollback,))
 
     def create(self, instant: Instant, data: bytes = b"", *, durable: bool = True) -> None:
         """Reach a state by putting its file; `durable` as in `Storage.create_new`.
@@ -444,7 +444,7 @@ class ActiveTimeline:
         """
         with self._taken_is_conflict(instant):
             self._storage.create_new(self.path(instant), data, durable=durable)
-        self._made = self.path(instant)
+        self._own_file = self.path(instant)
 
     def complete(self, instant: Instant, data: bytes, publisher: Publisher, epoch: Hashable) -> None:
         """Reach the completed state of an instant that was begun with this publisher, and is in this epoch.
@@ -454,7 +454,7 @@ class ActiveTimeline:
         """
         with self._taken_is_conflict(instant):
             publisher.complete(instant.time, self.path(instant), data, epoch)
-        self._made = self.path(instant)
+        self._own_file = self.path(instant)
 
     def remove(self, instant: Instant) -> None:
         """Take back a state (rollback; failed compaction), if it is there."""
@@ -463,12 +463,12 @@ class ActiveTimeline:
 
     def state_files(self, instants: Container[tuple[str, Action]]) -> list[tuple[Instant, FileInfo]]:
         """The files of instants, each given by time and by the action of its completed state; by time, as the states follow."""
-        found = []
+        result = []
         for info in self._storage.list(self._folder):
             instant = None if info.is_folder else self._layout.parse(info.name)
             if instant is not None and (instant.time, COMPLETES_AS.get(instant.action, instant.action)) in instants:
-                found.append((instant, info))
-        return sorted(found, key=lambda each: (each[0].time, list(State).index(each[0].state)))
+                result.append((instant, info))
+        return sorted(result, key=lambda each: (each[0].time, list(State).index(each[0].state)))
 
     def reached_at(self, instant: Instant) -> float:
         """When the file of this state came, by the storage's clock, in seconds since the epoch."""
@@ -522,11 +522,11 @@ class ActiveTimeline:
         """A completed instant with the time of its completion; None where there is none."""
         action = COMPLETES_AS.get(instant.action, instant.action)
         names = (info.name for info in self._storage.list(self._folder) if not info.is_folder)
-        found = (self._layout.parse(name) for name in names if name.startswith(f"{instant.time}_"))
-        return next((each for each in found if each is not None and each[:2] == (instant.time, action)), None)
+        instants = (self._layout.parse(name) for name in names if name.startswith(f"{instant.time}_"))
+        return next((each for each in instants if each is not None and each[:2] == (instant.time, action)), None)
 
     def _info(self, path: str) -> FileInfo:
-        return self._listed.get(path) or self._storage.stat(path)
+        return self._infos.get(path) or self._storage.stat(path)
 
     def _full(self, path: str) -> str:
         return f"{self._storage.uri.rstrip('/')}/{path}"

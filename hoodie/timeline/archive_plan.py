@@ -33,18 +33,18 @@ def leaving_commits(
     commits = timeline.commits
     if len(commits) <= most:
         return (), None
-    wanted = commits[: len(commits) - least]
+    candidates = commits[: len(commits) - least]
     saved = {i.time for i in timeline if i.action is Action.SAVEPOINT and i.is_completed}
-    found = list(holds)
+    all_holds = list(holds)
     if beyond_savepoints:
-        wanted = tuple(i for i in wanted if i.time not in saved)
+        candidates = tuple(i for i in candidates if i.time not in saved)
     elif saved:
-        found.append(Hold(min(saved), "a savepoint"))
-    first = min(found, key=lambda hold: hold.time, default=None)
+        all_holds.append(Hold(min(saved), "a savepoint"))
+    first = min(all_holds, key=lambda hold: hold.time, default=None)
     if first is None:
-        return wanted, None
-    leaving = tuple(i for i in wanted if i.time < first.time)
-    return leaving, first if len(leaving) < len(wanted) else None
+        return candidates, None
+    leaving = tuple(i for i in candidates if i.time < first.time)
+    return leaving, first if len(leaving) < len(candidates) else None
 
 
 def leaving_others(timeline: Timeline, *, least: int, most: int, start: InstantTime | None) -> tuple[Instant, ...]:
@@ -52,13 +52,13 @@ def leaving_others(timeline: Timeline, *, least: int, most: int, start: InstantT
 
     A rollback stays as long as commits of its time: it says why files of the instant that it undid do not count.
     """
-    found: list[Instant] = []
+    result: list[Instant] = []
     for action in (Action.CLEAN, Action.ROLLBACK):
-        done = [i for i in timeline if i.action is action and i.is_completed]
-        if len(done) > most:
-            old = done[: len(done) - least]
-            found += old if action is Action.CLEAN else [i for i in old if start and i.time < start]
-    return tuple(found)
+        ended = [i for i in timeline if i.action is action and i.is_completed]
+        if len(ended) > most:
+            old = ended[: len(ended) - least]
+            result += old if action is Action.CLEAN else [i for i in old if start and i.time < start]
+    return tuple(result)
 
 
 def held_by_pending(timeline: Timeline) -> Hold | None:
@@ -85,5 +85,5 @@ def held_for_compaction(timeline: Timeline, *, trigger_commits: int) -> Hold | N
             deltas.append(instant)
     if len(deltas) >= trigger_commits:
         return Hold(deltas[trigger_commits - 1].time, f"the {trigger_commits} delta commits after which to compact")
-    kept = last or (deltas[-1] if deltas else None)
-    return None if kept is None else Hold(kept.time, "the delta commits since the last compaction")
+    first = last or (deltas[-1] if deltas else None)
+    return None if first is None else Hold(first.time, "the delta commits since the last compaction")

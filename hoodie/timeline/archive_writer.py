@@ -29,11 +29,11 @@ APART = 3
 
 
 def archive_writer_of(
-    storage: Storage, folder: str, layout: Layout, *, held: Callable[[], AbstractContextManager[object]]
+    storage: Storage, folder: str, layout: Layout, *, lock: Callable[[], AbstractContextManager[object]]
 ) -> ArchiveWriter | LsmArchiveWriter:
-    """The writer of a table's archive in this folder; `held` takes the table lock, unless the caller holds it."""
+    """The writer of a table's archive in this folder; `lock` takes the table lock, unless the caller holds it."""
     if layout.by_completion:
-        return LsmArchiveWriter(storage, folder, layout=layout, held=held)
+        return LsmArchiveWriter(storage, folder, layout=layout, lock=lock)
     return ArchiveWriter(storage, folder, layout=layout)
 
 
@@ -105,8 +105,8 @@ class ArchiveWriter:
 
     def _infos(self) -> Mapping[str, FileInfo]:
         """The files of the folder by their names."""
-        listed = self._storage.list(self._folder)
-        return {info.name: info for info in listed if not info.is_folder}
+        infos = self._storage.list(self._folder)
+        return {info.name: info for info in infos if not info.is_folder}
 
     def _read(self, name: str) -> bytes:
         return self._storage.read(join(self._folder, name))

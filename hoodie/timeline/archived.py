@@ -44,14 +44,14 @@ class ArchivedTimeline:
         self._folder = folder
         self._layout = layout
         self._cache = cache
-        self._listed: Mapping[str, FileInfo] = {}
+        self._infos: Mapping[str, FileInfo] = {}
 
     @once
     def files(self) -> tuple[str, ...]:
         """Names of the files with instants, oldest first; empty when nothing was archived."""
-        listed = self._storage.list(self._folder)
-        self._listed = {info.name: info for info in listed if not info.is_folder}
-        return self._layout.archive_files(list(self._listed), self._read, path=self._full(""))
+        infos = self._storage.list(self._folder)
+        self._infos = {info.name: info for info in infos if not info.is_folder}
+        return self._layout.archive_files(list(self._infos), self._read, path=self._full(""))
 
     @once
     def instants(self) -> tuple[Instant, ...]:
@@ -61,11 +61,11 @@ class ArchivedTimeline:
             CorruptFileError: a file of the archive is missing or does not decode.
         """
         # A writer that died between archiving and tidying archives the same instants again.
-        found: dict[tuple[str, str], Instant] = {}
+        by_key: dict[tuple[str, str], Instant] = {}
         for instants in self._newest_first(lambda _: True, self._instants_of):
             for instant in instants:
-                found[instant.time, instant.action] = instant
-        return tuple(sorted(found.values(), key=lambda instant: (instant.time, instant.action)))
+                by_key[instant.time, instant.action] = instant
+        return tuple(sorted(by_key.values(), key=lambda instant: (instant.time, instant.action)))
 
     def has_later(self, action: Action, time: InstantTime) -> bool:
         """Whether an instant of the action after `time` was archived; no file is read beyond the newest that has one.
@@ -95,29 +95,29 @@ class ArchivedTimeline:
         Raises:
             InstantNotFoundError: the archive has no metadata of one of them. CorruptFileError: as `instants`.
         """
-        wanted = {i.time: i.action for i in instants}
-        found: dict[InstantTime, CommitMetadata] = {}
-        for time in wanted:
-            kept = self._cache.find(COMMIT, self._key(time))
-            if kept is not None:
-                found[time] = kept
-        missing = {time: action for time, action in wanted.items() if time not in found}
+        actions = {i.time: i.action for i in instants}
+        result: dict[InstantTime, CommitMetadata] = {}
+        for time in actions:
+            commit = self._cache.find(COMMIT, self._key(time))
+            if commit is not None:
+                result[time] = commit
+        missing = {time: action for time, action in actions.items() if time not in result}
         contents = self._newest_first(lambda name: self._layout.may_hold(name, missing), self._content_of)
         for name, data in contents if missing else ():
             for time, metadata in self._layout.archived_commits(data, missing, path=self._full(name)).items():
-                if time in found:
+                if time in result:
                     continue  # archived twice
-                found[time] = metadata
+                result[time] = metadata
                 if len(missing) <= _FEW:
                     self._cache.put(COMMIT, self._key(time), metadata, _STAT_BYTES * sum(1 for _ in metadata.stats()))
-            if len(found) == len(wanted):
+            if len(result) == len(actions):
                 break
-        for time, action in wanted.items():
-            if time not in found:
+        for time, action in actions.items():
+            if time not in result:
                 raise InstantNotFoundError(
                     f"instant {time}.{action} is not in the archived timeline {self._full('')} of the table"
                 )
-        return found
+        return result
 
     def _key(self, time: str) -> Hashable:
         return self._storage.identity, self._folder, time
@@ -145,7 +145,7 @@ class ArchivedTimeline:
         def load() -> tuple[Instant, ...]:
             return tuple(self._layout.archived_instants(self._read(name), path=self._full(name)))
 
-        info = self._listed.get(name)
+        info = self._infos.get(name)
         if info is None:
             return load()  # a manifest names it; where it is gone that is the error
         return self._cache.get(INSTANTS, file_key(self._storage, info), load, lambda each: _INSTANT_BYTES * len(each))

@@ -36,19 +36,19 @@ def kept_clean(cache: Cache, storage: Storage, info: FileInfo, load: Callable[[]
 
 
 def _kept_bytes(file_bytes: int, commit: CommitMetadata) -> int:
-    """What a commit counts for: every one names all logs of its slices again, which are one text each in memory."""
-    text = kept = 0
+    """The memory of a commit. Each names all logs of its slices again, and equal names share one text."""
+    text = own = 0
     stats = commit.write_stats
     lists: Iterable[Sequence[str]]
     lists = stats.log_names() if isinstance(stats, StoredStats) else (stat.log_files for stat in commit.stats())
     for names in lists:
         if isinstance(names, LogNames):
             text += names.text_bytes
-            kept += sum(map(len, names.added)) + _REFERENCE_BYTES * len(names.added)
+            own += sum(map(len, names.added)) + _REFERENCE_BYTES * len(names.added)
         else:
             text += sum(map(len, names))
-            kept += _REFERENCE_BYTES * len(names)
-    return max(0, file_bytes - text) + kept
+            own += _REFERENCE_BYTES * len(names)
+    return max(0, file_bytes - text) + own
 
 
 def kept_timeline(cache: Cache, folder: Hashable, names: frozenset[str], layout: Layout) -> Timeline:
@@ -56,11 +56,11 @@ def kept_timeline(cache: Cache, folder: Hashable, names: frozenset[str], layout:
 
     A timeline is nothing but what its names say, so it does not matter whether it was the same table that had them.
     """
-    seen = cache.find(TIMELINE, (folder, layout))
-    if seen is not None and seen[0] == names:
-        return seen[1]
-    if seen is not None and seen[0] < names:
-        timeline = seen[1].extended(names - seen[0])
+    last = cache.find(TIMELINE, (folder, layout))
+    if last is not None and last[0] == names:
+        return last[1]
+    if last is not None and last[0] < names:
+        timeline = last[1].extended(names - last[0])
     else:
         timeline = Timeline.from_file_names(names, layout=layout)
     cache.put(TIMELINE, (folder, layout), (names, timeline), _NAME_BYTES * len(names))
@@ -69,5 +69,5 @@ def kept_timeline(cache: Cache, folder: Hashable, names: frozenset[str], layout:
 
 def last_timeline(cache: Cache, folder: Hashable, layout: Layout) -> Timeline | None:
     """The timeline that was loaded last from a folder, if it is still kept."""
-    seen = cache.find(TIMELINE, (folder, layout))
-    return None if seen is None else seen[1]
+    last = cache.find(TIMELINE, (folder, layout))
+    return None if last is None else last[1]

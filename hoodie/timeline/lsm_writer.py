@@ -27,25 +27,25 @@ _KEPT_MANIFESTS = 3
 
 
 class LsmArchiveWriter:
-    """The archive folder of one table, for whoever archives. `held`: takes the table lock, which the caller does not hold."""
+    """The archive folder of one table, for whoever archives. `lock`: takes the table lock, which the caller does not hold."""
 
     def __init__(
-        self, storage: Storage, folder: str, *, layout: Layout, held: Callable[[], AbstractContextManager[object]]
+        self, storage: Storage, folder: str, *, layout: Layout, lock: Callable[[], AbstractContextManager[object]]
     ) -> None:
         self._storage = storage
         self._folder = folder
         self._layout = layout
-        self._held = held
+        self._lock = lock
 
     def add(self, files: Sequence[StateFile], *, timeline: str) -> None:
         """Put instants with all their state files into a new file; `timeline` is where they are, for errors.
 
-        Those that are there already, as their process died before they had left the timeline, are left out.
+        Instants that the archive has already are left out: their process died before it took them off the timeline.
         """
-        with self._held():
-            there = self._listed()
-            wanted = {(f.instant.time, COMPLETES_AS.get(f.instant.action, f.instant.action)) for f in files}
-            least = min(time for time, _ in wanted)
+        with self._lock():
+            there = self._live_files()
+            keys = {(f.instant.time, COMPLETES_AS.get(f.instant.action, f.instant.action)) for f in files}
+            least = min(time for time, _ in keys)
             archived = {
                 (instant.time, instant.action)
                 for name in there
@@ -62,32 +62,32 @@ class LsmArchiveWriter:
                 self._put(there, content, self._layout.archived_instants(content, path=timeline), level=0)
 
     def merge(self) -> int:
-        """Put the oldest files of each level that has ten of them into one of the next; gives how many went."""
-        gone = 0
+        """Merge the oldest files of each level that has ten of them into one of the next level; gives by how many fewer they are."""
+        removed_count = 0
         for level in range(_HIGHEST_LEVEL):
-            if not self._is_full(level, self._listed()):
+            if not self._is_full(level, self._live_files()):
                 break
-            with self._held():
-                there = self._listed()
+            with self._lock():
+                there = self._live_files()
                 old = self._is_full(level, there)
                 if old:
                     content, instants = merged_lsm({self._full(name): self._read(name) for name in old})
                     rest = {name: size for name, size in there.items() if name not in old}
                     self._put(rest, content, instants, level=level + 1)
-                    gone += len(old) - 1
-        if gone:
-            with self._held():
+                    removed_count += len(old) - 1
+        if removed_count:
+            with self._lock():
                 self._sweep()
-        return gone
+        return removed_count
 
     def take_out(self, times: frozenset[str]) -> None:
         """Remove every trace of some instants, which are on the active timeline still: who put them there has died since.
 
         May be done twice.
         """
-        with self._held():
-            there = self._listed()
-            left = dict(there)
+        with self._lock():
+            there = self._live_files()
+            remaining = dict(there)
             for name in there:
                 data = self._read(name) if self._layout.may_hold(name, times) else None
                 if data is not None and any(
@@ -96,17 +96,17 @@ class LsmArchiveWriter:
                     content = self._layout.archive_without(data, times, path=self._full(name))
                     if content:  # its name may say a wider range than it has
                         self._storage.replace(join(self._folder, name), content)
-                        left[name] = len(content)
+                        remaining[name] = len(content)
                     else:
-                        del left[name]
-            if left != there:
-                self._publish(left)
+                        del remaining[name]
+            if remaining != there:
+                self._publish(remaining)
 
     @staticmethod
     def _is_full(level: int, there: Mapping[str, int]) -> list[str]:
         """The files of a level that are to be put together; none while there are few."""
-        found = sorted(name for name in there if lsm_level(name) == level)
-        return found[:_MERGED_FILES] if len(found) >= _MERGED_FILES else []
+        of_level = sorted(name for name in there if lsm_level(name) == level)
+        return of_level[:_MERGED_FILES] if len(of_level) >= _MERGED_FILES else []
 
     def _put(self, there: Mapping[str, int], content: bytes, instants: Sequence[Instant], *, level: int) -> None:
         name = lsm_name([instant.time for instant in instants], level)
@@ -132,11 +132,11 @@ class LsmArchiveWriter:
         """Remove old manifests, and the files that no manifest names any more."""
         numbers = self._manifests()
         current = self._current(numbers)
-        kept = {name for number, name in numbers.items() if number > current - _KEPT_MANIFESTS}
-        named = {name for each in kept for name in self._files_of(each)}
+        manifests = {name for number, name in numbers.items() if number > current - _KEPT_MANIFESTS}
+        files = {name for each in manifests for name in self._files_of(each)}
         for info in self._storage.list(self._folder):
-            is_old = info.name in numbers.values() and info.name not in kept
-            if is_old or (info.name.endswith(".parquet") and info.name not in named):
+            is_old = info.name in numbers.values() and info.name not in manifests
+            if is_old or (info.name.endswith(".parquet") and info.name not in files):
                 self._storage.delete(info.path)
 
     def _manifests(self) -> dict[int, str]:
@@ -146,7 +146,7 @@ class LsmArchiveWriter:
     def _files_of(self, manifest: str) -> Sequence[str]:
         return self._layout.archive_files([manifest], self._read, path=self._full(""))
 
-    def _listed(self) -> dict[str, int]:
+    def _live_files(self) -> dict[str, int]:
         """The files that count -> their sizes."""
         infos = {info.name: info for info in self._storage.list(self._folder) if not info.is_folder}
         names = self._layout.archive_files(list(infos), self._read, path=self._full(""))

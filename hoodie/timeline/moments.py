@@ -48,11 +48,11 @@ def instant_of(
     value = counted(value, instants, name=name)
     if isinstance(value, str) and value.strip().isdigit():
         return InstantTime(value.strip())
-    found = parse_instant_option(value, name=name, zone=zone)
+    result = parse_instant_option(value, name=name, zone=zone)
     if isinstance(value, CommitResult | Instant | Savepoint):
-        return found
+        return result
     there = instants()
-    before = [instant.time for instant in there if instant.time <= found]
+    before = [instant.time for instant in there if instant.time <= result]
     if not before:
         choices = f"the earliest is {there[0].time}, the latest {there[-1].time}" if there else "there are none"
         raise InstantNotFoundError(

@@ -72,14 +72,14 @@ def run_by_others(plan: Instant, *, table: str) -> str:
 
 
 def run_failed(plan: Instant, error: Exception, *, table: str) -> str:
-    kept = (
+    hint = (
         "The plan was dropped: schedule another one when the reason is gone"
         if plan.action is Action.CLUSTERING
         else f"The plan stays, and stops no writer: {explain_pending(plan._replace(state=State.REQUESTED), table=table)}"
     )
     return (
         f"{_plan(plan.action, plan.time, table)} failed, and nothing of it is visible: {type(error).__name__}: {error}\n"
-        f"  {kept}"
+        f"  {hint}"
     )
 
 
@@ -100,7 +100,9 @@ def pending_write(active: ActiveTimeline, timeline: Timeline, time: InstantTime,
     if instant is None and active.rollback_of(timeline, time) is None:
         other = timeline.find(time)
         if other is not None:
-            raise InstantNotFoundError(f"instant {other} of table {table} cannot be rolled back: {_kept(other, table)}")
+            raise InstantNotFoundError(
+                f"instant {other} of table {table} cannot be rolled back: {_why_not(other, table)}"
+            )
         raise InstantNotFoundError(timeline.not_pending(time, table=table))
     if instant is not None and instant.is_completed:
         raise InstantNotFoundError(
@@ -109,7 +111,7 @@ def pending_write(active: ActiveTimeline, timeline: Timeline, time: InstantTime,
     return instant
 
 
-def _kept(instant: Instant, table: str) -> str:
+def _why_not(instant: Instant, table: str) -> str:
     if instant.is_completed:
         return "only commits and pending writes are"
     if instant.action is Action.COMPACTION:

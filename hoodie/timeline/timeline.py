@@ -31,21 +31,21 @@ class _Folded(NamedTuple):
     """Times of those that are completed."""
 
 
-def _fold(found: Iterable[Instant]) -> _Folded:
-    """Instants in every state that they have reached."""
+def _fold(instants: Iterable[Instant]) -> _Folded:
+    """Fold instants, one for each state that they have reached, into one each."""
     furthest: dict[tuple[InstantTime, Action], Instant] = {}
-    for instant in found:
+    for instant in instants:
         at = (instant.time, instant.action)
         if at not in furthest or _PROGRESS[instant.state] > _PROGRESS[furthest[at].state]:
             furthest[at] = instant
-    done: dict[Action, set[InstantTime]] = {action: set() for action in COMPLETES_AS}
+    times_of: dict[Action, set[InstantTime]] = {action: set() for action in COMPLETES_AS}
     for time, action in list(furthest):
         finished = furthest.get((time, COMPLETES_AS[action])) if action in COMPLETES_AS else None
         if finished is not None and finished.is_completed:
             del furthest[time, action]
-            done[action].add(time)
+            times_of[action].add(time)
     ordered = sorted(furthest.values(), key=_order)
-    return _Folded(ordered, frozenset(done[Action.COMPACTION]), frozenset(done[Action.LOGCOMPACTION]))
+    return _Folded(ordered, frozenset(times_of[Action.COMPACTION]), frozenset(times_of[Action.LOGCOMPACTION]))
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ class Timeline:
     @classmethod
     def from_file_names(cls, names: Iterable[str], *, layout: Layout = V6) -> Timeline:
         """Fold the names of a timeline folder; names that are no timeline files do not matter."""
-        found = (instant for name in names if (instant := layout.parse(name)) is not None)
-        folded = _fold(found)
+        instants = (instant for name in names if (instant := layout.parse(name)) is not None)
+        folded = _fold(instants)
         return cls(tuple(folded.instants), folded.compactions, layout, log_compactions=folded.log_compactions)
 
     def extended(self, names: Iterable[str]) -> Timeline:
@@ -85,12 +85,12 @@ class Timeline:
 
     def with_clusterings(self, times: Iterable[str]) -> Timeline:
         """The timeline on which the pending replacecommits of these times are clusterings."""
-        found = frozenset(times)
-        if not found:
+        time_set = frozenset(times)
+        if not time_set:
             return self
         corrected = tuple(
             i._replace(action=Action.CLUSTERING)
-            if i.time in found and i.action is Action.REPLACECOMMIT and not i.is_completed
+            if i.time in time_set and i.action is Action.REPLACECOMMIT and not i.is_completed
             else i
             for i in self.instants
         )
@@ -210,16 +210,18 @@ class Timeline:
 
     def without(self, times: Container[str]) -> Timeline:
         """The timeline that there is when the writes and compactions of these times were taken back."""
-        gone = {i for i in self.instants if i.time in times and (i.action in WRITES or i.action in COMPLETES_AS)}
-        kept = tuple(i for i in self.instants if i not in gone)
-        if not gone:
+        undone_instants = {
+            i for i in self.instants if i.time in times and (i.action in WRITES or i.action in COMPLETES_AS)
+        }
+        instants = tuple(i for i in self.instants if i not in undone_instants)
+        if not undone_instants:
             return self
-        gone_times = {i.time for i in gone}
+        undone_times = {i.time for i in undone_instants}
         return replace(
             self,
-            instants=kept,
-            compactions=self.compactions - gone_times,
-            log_compactions=self.log_compactions - gone_times,
+            instants=instants,
+            compactions=self.compactions - undone_times,
+            log_compactions=self.log_compactions - undone_times,
         )
 
     def has_lost(self, later: Timeline) -> bool:
@@ -242,12 +244,12 @@ class Timeline:
     def _reduced(
         self, until: InstantTime, keeps: Callable[[Instant], bool], unseen: frozenset[InstantTime] = frozenset()
     ) -> Timeline:
-        kept = tuple(
+        instants = tuple(
             i if not i.is_completed or keeps(i) else Instant(i.time, i.action, State.INFLIGHT) for i in self.instants
         )
-        if kept == self.instants and not unseen:
+        if instants == self.instants and not unseen:
             return self
-        return replace(self, instants=kept, unseen=unseen, until=until)
+        return replace(self, instants=instants, unseen=unseen, until=until)
 
     def readable_until(self, pending: Iterable[Instant] | None = None) -> InstantTime | None:
         """How far an incremental pull may go, as a position; `pending` (default: all) are the writes to wait for.

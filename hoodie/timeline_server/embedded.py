@@ -37,7 +37,7 @@ def embedded(context: TableContext, options: EmbeddedOptions) -> Iterator[Timeli
         return
     key = (context.storage.identity, options)
     try:
-        server = _taken(key, context, options)
+        server = _server_of(key, context, options)
     except HoodieError as exc:
         log.warning("%s; the write goes on without the timeline server", exc)
         yield None
@@ -48,7 +48,7 @@ def embedded(context: TableContext, options: EmbeddedOptions) -> Iterator[Timeli
         _let_go(key)
 
 
-def _taken(key: Hashable, context: TableContext, options: EmbeddedOptions) -> TimelineServer:
+def _server_of(key: Hashable, context: TableContext, options: EmbeddedOptions) -> TimelineServer:
     with _lock:
         running = _running.get(key)
         if running is None:

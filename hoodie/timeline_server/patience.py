@@ -33,12 +33,12 @@ def channel_class(base: type[Any], knows: Callable[[str], bool], now_s: Callable
             if begins:
                 self.request = self.parser_class(self.adj)
             request = self.request  # a thread may have taken it, and be done with it, when `received` returns
-            taken = bool(super().received(data))
+            result = bool(super().received(data))
             if begins or self.request is not request:
                 self.waits_since_s = now_s()
             if not self.is_known and request.headers_finished:
                 self.is_known = knows(request.headers.get("AUTHORIZATION", ""))
-            return taken
+            return result
 
     return Channel
 

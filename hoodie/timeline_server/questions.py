@@ -62,28 +62,28 @@ class Questions:
 
         In versions 8 and 9 Apache Hudi gives the slice that one is going to write also while nothing stands in it.
         """
-        found = []
+        lists = []
         gives_empty = self.timeline.by_completion
         for group in self._live(partition_path, time):
             scheduled = self._compactions.get(group.id)
             if scheduled is not None and not with_compactions:
                 continue
             slices = self._slices(group, time)
-            found.append([each for each in slices if gives_empty or each.base is not None or each.logs])
-        return _firsts(found)
+            lists.append([each for each in slices if gives_empty or each.base is not None or each.logs])
+        return _firsts(lists)
 
     def merged_before_or_on(self, partition_path: str, time: str) -> list[FileSlice]:
         """As a reader merges them: the logs of a pending compaction's slice come after those of the one before."""
-        found = []
+        lists = []
         for group in self._live(partition_path, time):
             slices = self._slices(group, time)
             scheduled = self._compactions.get(group.id)
             before = self._before(group, scheduled)
             if slices and before and slices[0].base_instant == scheduled:
-                found.append([before[0]._replace(logs=before[0].logs + slices[0].logs)])
+                lists.append([before[0]._replace(logs=before[0].logs + slices[0].logs)])
             else:
-                found.append(slices)
-        return _firsts(found)
+                lists.append(slices)
+        return _firsts(lists)
 
     def merged_of(self, partition_path: str, time: str, file_id: str) -> list[FileSlice]:
         return [each for each in self.merged_before_or_on(partition_path, time) if each.group.file_id == file_id]
@@ -131,7 +131,7 @@ class Questions:
         self, partition_path: str, *, until: str | None = None, before: str | None = None, since: str | None = None
     ) -> list[FileGroup]:
         """Groups that were replaced at or before `until`, before `before`, at or after `since`."""
-        found = []
+        result = []
         for group in self._groups(partition_path):
             time = self._view.committed.replaced.get(group.id)
             if (
@@ -140,8 +140,8 @@ class Questions:
                 and (before is None or time < before)
                 and (since is None or time >= since)
             ):
-                found.append(group)
-        return found
+                result.append(group)
+        return result
 
     # -- plans ---------------------------------------------------------------------------------------------------------
 
@@ -225,8 +225,8 @@ def latest_on_storage(
         if base is not None:
             bases[base.file_id].append(BaseFile(partition_path, base.file_id, base.instant, name, info.size_bytes))
         elif log is not None and not log.suffix:
-            found = LogFile(partition_path, log.file_id, log.base_instant, log.version, name, info.size_bytes)
-            logs[log.file_id].append((log_sort_key(log), found))
+            log_file = LogFile(partition_path, log.file_id, log.base_instant, log.version, name, info.size_bytes)
+            logs[log.file_id].append((log_sort_key(log), log_file))
 
     def completion_of(time: InstantTime) -> InstantTime:
         commit = timeline.commit_at.get(time)
@@ -247,5 +247,5 @@ def latest_on_storage(
     return latest
 
 
-def _firsts(found: Iterable[Sequence[T]]) -> list[T]:
-    return [each[0] for each in found if each]
+def _firsts(lists: Iterable[Sequence[T]]) -> list[T]:
+    return [each[0] for each in lists if each]

@@ -91,14 +91,14 @@ class _Call:
     def times(self) -> list[str]:
         return [each for each in self.text("instants").split(",") if each] or [NO_INSTANT]
 
-    def slices(self, found: Iterable[FileSlice]) -> list[Any]:
-        return [encode_slice(each, self.address) for each in found]
+    def slices(self, slices: Iterable[FileSlice]) -> list[Any]:
+        return [encode_slice(each, self.address) for each in slices]
 
-    def bases(self, found: Iterable[BaseFile]) -> list[Any]:
-        return [encode_base(each, self.address) for each in found]
+    def bases(self, bases: Iterable[BaseFile]) -> list[Any]:
+        return [encode_base(each, self.address) for each in bases]
 
-    def groups(self, found: Iterable[FileGroup]) -> list[Any]:
-        return encode_groups(found, self.questions.instants, self.address)
+    def groups(self, groups: Iterable[FileGroup]) -> list[Any]:
+        return encode_groups(groups, self.questions.instants, self.address)
 
 
 _Answer: TypeAlias = Callable[[_Call], object]
@@ -115,8 +115,8 @@ class _Route:
 
 def _all_slices_before(call: _Call) -> object:
     ask, time = call.questions, call.text("maxinstant")
-    found = {path: ask.before_or_on(path, time, with_compactions=True) for path in ask.partitions()}
-    return {path: call.slices(each) for path, each in found.items()}
+    slices_of = {path: ask.before_or_on(path, time, with_compactions=True) for path in ask.partitions()}
+    return {path: call.slices(each) for path, each in slices_of.items()}
 
 
 def _all_bases_before(call: _Call) -> object:
@@ -144,7 +144,7 @@ def _groups(call: _Call) -> object:
 
 
 def _last_instant(call: _Call) -> object:
-    return [encode_instant(each, call.completions) for each in call.state.known[-1:]]
+    return [encode_instant(each, call.completions) for each in call.state.reference_instants[-1:]]
 
 
 GETS: Mapping[str, _Route] = {
@@ -208,7 +208,7 @@ GETS: Mapping[str, _Route] = {
     "timeline/instant/last": _Route(_last_instant, checks=False, fresh=True),
     "timeline/instants/last": _Route(_last_instant, checks=False, fresh=True),
     "timeline/instants/all": _Route(
-        lambda call: encode_timeline(call.state.known, call.completions), checks=False, fresh=True
+        lambda call: encode_timeline(call.state.reference_instants, call.completions), checks=False, fresh=True
     ),
 }
 """Below `VIEW`, without the slash at the end that some have."""
@@ -313,27 +313,27 @@ class Requests:
         """Names and sizes by partition. The partitions are in the body; of all there are, where it says null."""
         self._address(params)
         try:
-            wanted = json.loads(body)
+            paths = json.loads(body)
         except ValueError:
-            wanted = 0
-        if wanted is not None and not (isinstance(wanted, list) and all(isinstance(each, str) for each in wanted)):
+            paths = 0
+        if paths is not None and not (isinstance(paths, list) and all(isinstance(each, str) for each in paths)):
             raise _RefusedError("400 Bad Request", "the body is neither a list of partitions nor null")
         state = self._stands(params, or_before=True)
 
         def ask() -> bytes:
-            if wanted is None:
-                found = self._table.all_files(state)
-                partitions, by_folder = found.partitions, dict(found.files)
+            if paths is None:
+                all_files = self._table.all_files(state)
+                partitions, by_folder = all_files.partitions, dict(all_files.files)
             else:
-                partitions = tuple(wanted)
-                by_folder = dict(zip(wanted, self._table.files(state, wanted), strict=True))
+                partitions = tuple(paths)
+                by_folder = dict(zip(paths, self._table.files(state, paths), strict=True))
             files = {
                 folder: {info.name: info.size_bytes for info in infos if not info.is_folder}
                 for folder, infos in by_folder.items()
             }
             return _json({"partitions": partitions, "files": files})
 
-        question = (FILES, None if wanted is None else tuple(wanted))
+        question = (FILES, None if paths is None else tuple(paths))
         return self._table.answer(state, question, ask)
 
     def _posted(self, name: str, params: Params) -> bytes:
@@ -344,12 +344,12 @@ class Requests:
             self._table.now().questions.partitions()
         elif name == "loadpartitions":
             try:
-                wanted = json.loads(params.get("partitions", ""))
+                paths = json.loads(params.get("partitions", ""))
             except ValueError:
-                wanted = None
-            if not isinstance(wanted, list) or not all(isinstance(each, str) for each in wanted):
+                paths = None
+            if not isinstance(paths, list) or not all(isinstance(each, str) for each in paths):
                 raise _RefusedError("400 Bad Request", "the parameter 'partitions' is not a list of partitions")
-            self._table.now().view.list_all(wanted)
+            self._table.now().view.list_all(paths)
         else:
             raise _RefusedError("404 Not Found", f"there is no POST {name[:100]!r} here")
         return b"true"
@@ -359,9 +359,9 @@ class Requests:
         served = self._table.context.storage
         folder = next(
             (
-                found
+                marker_path
                 for prefix in _parents(path)
-                if address_of(prefix, served) is not None and (found := marker_folder(path[len(prefix) + 1 :]))
+                if address_of(prefix, served) is not None and (marker_path := marker_folder(path[len(prefix) + 1 :]))
             ),
             None,
         )

@@ -47,7 +47,7 @@ class State:
         return self.view.timeline
 
     @cached_property
-    def known(self) -> tuple[Instant, ...]:
+    def reference_instants(self) -> tuple[Instant, ...]:
         """The instants by which a client tells where it stands."""
         return completed_and_compactions(self.timeline)
 
@@ -58,27 +58,27 @@ class State:
         Apache Hudi's client takes all that is completed and pending compactions, and its server only writes. An asynchronous clean
         may be completed after the client has looked.
         """
-        counted = [self.known, self.questions.instants]
-        counted.append(tuple(i for i in self.known if i.is_completed or i.action is Action.COMPACTION))
-        if self.known and self.known[-1].action is Action.CLEAN:
-            counted.append(self.known[:-1])
+        counted = [self.reference_instants, self.questions.instants]
+        counted.append(tuple(i for i in self.reference_instants if i.is_completed or i.action is Action.COMPACTION))
+        if self.reference_instants and self.reference_instants[-1].action is Action.CLEAN:
+            counted.append(self.reference_instants[:-1])
         return frozenset(timeline_hash(each, self.timeline.layout) for each in counted)
 
     @property
     def hash(self) -> str:
-        return timeline_hash(self.known, self.timeline.layout)
+        return timeline_hash(self.reference_instants, self.timeline.layout)
 
     @property
     def last(self) -> str:
-        return self.known[-1].time if self.known else NO_INSTANT
+        return self.reference_instants[-1].time if self.reference_instants else NO_INSTANT
 
     def fits(self, last: str, digest: str) -> bool:
-        """Whether a client stands where this does."""
-        if not self.known:
+        """Whether a client is at the same commits as this state."""
+        if not self.reference_instants:
             return last == NO_INSTANT
         if digest not in self.hashes:
             return False
-        return last < self.known[0].time or any(i.time == last for i in self.known)
+        return last < self.reference_instants[0].time or any(i.time == last for i in self.reference_instants)
 
     def keep(self, question: Hashable, answer: bytes) -> None:
         if self.answer_bytes + len(answer) > _MOST_ANSWER_BYTES:
@@ -132,18 +132,18 @@ class ServedTable:
             self._state = None
 
     def answer(self, state: State, question: Hashable, ask: Callable[[], bytes], *, keep: bool = True) -> bytes:
-        """The answer that is kept, or what `ask` gives. One is worked out at a time; those that are kept do not wait for it."""
-        kept = state.answers.get(question)
-        if kept is not None:
-            return kept
+        """The cached answer, or that of `ask`. One is computed at a time; cached answers do not wait for it."""
+        answer = state.answers.get(question)
+        if answer is not None:
+            return answer
         with self._asking:
-            kept = state.answers.get(question)
-            if kept is None:
-                kept = ask()
+            answer = state.answers.get(question)
+            if answer is None:
+                answer = ask()
                 if keep:
-                    state.keep(question, kept)
+                    state.keep(question, answer)
                 self._let_go(state)
-            return kept
+            return answer
 
     def files(self, state: State, partition_paths: Sequence[str]) -> Sequence[Sequence[FileInfo]]:
         return state.listing.files(partition_paths)
@@ -171,8 +171,8 @@ class ServedTable:
 
     def _loaded(self, before: State | None) -> State:
         began_s = self._now_s()
-        seen = before.view if before is not None else None
-        snapshot = self.context.snapshot(seen=seen)
+        last_view = before.view if before is not None else None
+        snapshot = self.context.snapshot(last_view=last_view)
         if before is not None and snapshot.view is before.view:
             before.began_s = began_s
             return before
@@ -182,10 +182,10 @@ class ServedTable:
         return State(snapshot.view, Questions(snapshot.view, self.context.active), listing, began_s)
 
     def _let_go(self, state: State) -> None:
-        found = state.view.found
-        if sum(map(len, found.groups.values())) <= _MOST_GROUPS:
+        content = state.view.content
+        if sum(map(len, content.groups.values())) <= _MOST_GROUPS:
             return
-        bare = found._replace(groups={}, by_id={}, partitions=None)
+        bare = content._replace(groups={}, by_id={}, partitions=None)
         state.view = FileSystemView.of(
             bare, state.listing, self.context.active, self.context.archived(), skeletons=self.context.skeletons
         )

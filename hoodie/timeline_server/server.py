@@ -203,10 +203,10 @@ def _listening(host: str, port: int, *, needs_token: bool) -> socket.socket:
     if not 0 <= port < 1 << 16:
         raise OptionError(f"port={port} is none: give a number below 65,536, or 0 for a port that is free")
     try:
-        family, _, _, _, found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as exc:
         raise OptionError(f"host={host!r} is not an address of this machine: {exc}") from exc
-    if not needs_token and not ipaddress.ip_address(str(found[0]).partition("%")[0]).is_loopback:
+    if not needs_token and not ipaddress.ip_address(str(address[0]).partition("%")[0]).is_loopback:
         raise OptionError(
             f"a timeline server without a token would tell everybody who reaches {host} the files of the table, and let them delete "
             f"markers: give it a token, or host={LOOPBACK!r}"
@@ -214,7 +214,7 @@ def _listening(host: str, port: int, *, needs_token: bool) -> socket.socket:
     listening = socket.socket(family, socket.SOCK_STREAM)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(found)
+        listening.bind(address)
     except OSError as exc:
         listening.close()
         raise HoodieError(

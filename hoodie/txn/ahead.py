@@ -38,11 +38,11 @@ class Ahead:
     @classmethod
     def of(cls, writes: Mapping[Instant, CommitMetadata], completed: Iterable[tuple[Instant, CommitMetadata]]) -> Ahead:
         """`completed`: the writes that were completed with greater instants than the smallest of these."""
-        found = list(completed)
+        all_completed = list(completed)
         overtaken = {
             instant
             for instant, announced in writes.items()
-            for other, metadata in found
+            for other, metadata in all_completed
             if other.time > instant.time and _meet(announced, metadata)
         }
         return cls(writes, frozenset(overtaken))
@@ -119,12 +119,12 @@ def _meet(one: CommitMetadata, other: CommitMetadata) -> bool:
 
 def _groups(metadata: CommitMetadata) -> dict[FileGroupId, int | None]:
     """File group -> the highest version of the logs that it gets; None: it gets a new base file, or is replaced."""
-    found: dict[FileGroupId, int | None] = {}
+    result: dict[FileGroupId, int | None] = {}
     for stat in metadata.stats():
         group = FileGroupId(stat.partition_path, stat.file_id)
-        before = found.get(group, 0)
-        found[group] = None if before is None or stat.log_version is None else max(before, stat.log_version)
-    return found
+        before = result.get(group, 0)
+        result[group] = None if before is None or stat.log_version is None else max(before, stat.log_version)
+    return result
 
 
 def _inserted(metadata: CommitMetadata) -> set[str]:

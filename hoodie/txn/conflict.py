@@ -83,12 +83,12 @@ def find_missed_delete(
 def _absent_in(metadata: CommitMetadata) -> Partitions:
     """Nothing where the entry is damaged: it is no more than a hint for writers of this moment."""
     try:
-        found = json.loads(metadata.extra.get(ABSENT_IN, "[]"))
+        paths = json.loads(metadata.extra.get(ABSENT_IN, "[]"))
     except ValueError:
         return frozenset()
-    if found is None:
+    if paths is None:
         return None
-    return frozenset(path for path in found if isinstance(path, str)) if isinstance(found, list) else frozenset()
+    return frozenset(path for path in paths if isinstance(path, str)) if isinstance(paths, list) else frozenset()
 
 
 def find_conflict(
@@ -115,8 +115,8 @@ def find_conflict(
     """
     first = None
     heeded = others if footing.heeds_others else ()
-    found = _of_non_blocking if footing.non_blocking else _conflicts
-    for conflict in found(instant, footing, current, heeded):
+    conflicts_of = _of_non_blocking if footing.non_blocking else _conflicts
+    for conflict in conflicts_of(instant, footing, current, heeded):
         if logs_move:
             conflict = conflict._replace(mends=False)
         if not conflict.mends:
@@ -171,15 +171,15 @@ def _of_non_blocking(
     current: Mapping[FileGroupId, FileSlice | None],
     others: Iterable[tuple[Instant, CommitMetadata]],
 ) -> Iterator[Conflict]:
-    """A file group that is gone takes the logs with it, and a bucket must not begin in two file groups."""
+    """Logs of a replaced file group do not count, and a bucket must not begin in two file groups."""
     for group, now in current.items():
         if now is None:
             reason = f"file group {group.file_id} in partition {group.partition_path!r} was replaced by another write"
             yield Conflict(reason, mends=False)
     for other, metadata in others:
         for path, file_ids in metadata.replaced_file_ids.items():
-            gone = [each for each in file_ids if FileGroupId(path, each) in footing.starts]
-            if gone or _among(path, footing.absent_in):
+            replaced_ids = [each for each in file_ids if FileGroupId(path, each) in footing.starts]
+            if replaced_ids or _among(path, footing.absent_in):
                 yield Conflict(f"{other} replaced file groups of partition {path!r}", mends=False)
         new_groups = [stat for stat in metadata.stats() if stat.log_version is None and stat.num_inserts]
         for stat in () if _only_moves(metadata) else new_groups:
@@ -223,7 +223,7 @@ def find_schema_conflict(
     for other, theirs in others:
         if theirs is None or ours is None or theirs == ours:
             continue
-        lost = theirs if other.time < instant else ours
-        if lost != before:
+        losing = theirs if other.time < instant else ours
+        if losing != before:
             return f"{other} has other columns, or other types of them, and only those of the newest commit would stay"
     return None

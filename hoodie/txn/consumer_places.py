@@ -22,12 +22,12 @@ def create_place(context: TableContext, place: ConsumerPlace) -> StoredPlace:
     except OSError:
         if _standing(context, place) is None:
             raise
-    found = read_place(context.storage, place.name)
-    if found is None:
+    result = read_place(context.storage, place.name)
+    if result is None:
         raise CommitConflictError(
             f"consumer {place.name!r} of table {context.storage.uri} was dropped by another process when it was made; try again"
         )
-    return found
+    return result
 
 
 def move_place(
@@ -45,17 +45,17 @@ def move_place(
     try:
         return StoredPlace(place, _swap(context, read, place))
     except (FileExistsError, FileNotFoundError):
-        found = read_place(context.storage, place.name)
-        if found is None:
+        result = read_place(context.storage, place.name)
+        if result is None:
             raise CommitConflictError(
                 f"consumer {place.name!r} of table {context.storage.uri} was dropped by another process since it was read here; "
                 "its place was not moved. Opened again, it is a new consumer"
             ) from None
-        if found.place.revision == place.revision:
-            return found
-        if found.place.revision not in ours:
-            raise CommitConflictError(_moved(context, read.place, found.place, place)) from None
-        return move_place(context, found, place)
+        if result.place.revision == place.revision:
+            return result
+        if result.place.revision not in ours:
+            raise CommitConflictError(_moved(context, read.place, result.place, place)) from None
+        return move_place(context, result, place)
     except OSError:
         # The answer may have been lost, and not the effect.
         standing = _standing(context, place)
@@ -79,10 +79,10 @@ def _swap(context: TableContext, read: StoredPlace, place: ConsumerPlace) -> Has
     if swaps(storage):
         return storage.swap(path, data, read.tag)
     with context.lock.held(context.lock_timeout_s):
-        found = read_place(storage, place.name)
-        if found is None:
+        stored = read_place(storage, place.name)
+        if stored is None:
             raise FileNotFoundError(path)
-        if found.place.revision != read.place.revision:
+        if stored.place.revision != read.place.revision:
             raise FileExistsError(path)
         if not context.lock.is_held():
             raise LockError(
@@ -95,17 +95,17 @@ def _swap(context: TableContext, read: StoredPlace, place: ConsumerPlace) -> Has
 def _standing(context: TableContext, place: ConsumerPlace) -> StoredPlace | None:
     """The place as it is stored, if it is this very one."""
     with suppress(OSError, CorruptFileError):
-        found = read_place(context.storage, place.name)
-        if found is not None and found.place.revision == place.revision:
-            return found
+        result = read_place(context.storage, place.name)
+        if result is not None and result.place.revision == place.revision:
+            return result
     return None
 
 
-def _moved(context: TableContext, read: ConsumerPlace, found: ConsumerPlace, wanted: ConsumerPlace) -> str:
-    who = f"by {found.by}" if found.by is not None else "by another process"
+def _moved(context: TableContext, read: ConsumerPlace, now: ConsumerPlace, target: ConsumerPlace) -> str:
+    who = f"by {now.by}" if now.by is not None else "by another process"
     return (
-        f"consumer {read.name!r} of table {context.storage.uri} was moved {who}, to {shown(found.position)}, since it was read here "
-        f"at {shown(read.position)}; it was not moved to {shown(wanted.position)}. What was read here may have been read there "
+        f"consumer {read.name!r} of table {context.storage.uri} was moved {who}, to {shown(now.position)}, since it was read here "
+        f"at {shown(read.position)}; it was not moved to {shown(target.position)}. What was read here may have been read there "
         "too: let one process at a time use a name, or give each its own"
     )
 

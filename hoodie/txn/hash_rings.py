@@ -88,9 +88,9 @@ def _rings_after(context: TableContext, change: Change) -> Iterator[HashRing]:
 def _changes(context: TableContext, time: InstantTime) -> dict[str, list[RingChange]]:
     """What a clustering does, by partition path."""
     where = f"clustering {time} of table {context.storage.uri}"
-    found: dict[str, list[RingChange]] = {}
+    result: dict[str, list[RingChange]] = {}
     for group in context.active.read_clustering_plan(time).groups:
         change = parse_change(group.extra, path=where)
         if change is not None:
-            found.setdefault(change.partition_path, []).append(change)
-    return found
+            result.setdefault(change.partition_path, []).append(change)
+    return result

@@ -77,14 +77,14 @@ def writers_beside(
             case Life.DEAD | Life.FOREIGN_ALIVE:
                 continue
     kind = context.coordination.kind
-    found = context.storage.each(context.active.read_inflight, alive)
-    for instant, announced in zip(alive, found, strict=True):
+    plans = context.storage.each(context.active.read_inflight, alive)
+    for instant, announced in zip(alive, plans, strict=True):
         theirs = writer_of(announced)
         if kind and theirs.lock not in ("", kind):
             raise CommitConflictError(
                 locked_otherwise(instant, theirs.lock, kind, table=context.storage.uri, by=str(theirs.who))
             )
-    return {i: announced for i, announced in zip(alive, found, strict=True) if announced is not None}
+    return {i: announced for i, announced in zip(alive, plans, strict=True) if announced is not None}
 
 
 def held_by_this_thread(instant_time: str) -> bool:
@@ -120,7 +120,7 @@ class Heartbeat:
         self._thread: threading.Thread | None = None
         self._beaten = _now()
         """Both clocks when the last beat that got through was begun."""
-        self._lost = False
+        self._is_lost = False
 
     def hold(self) -> None:
         """The mark, by the thread that writes; before the instant is on the timeline."""
@@ -138,8 +138,8 @@ class Heartbeat:
         """Whether no beat got through for so long that others may have taken this writer for dead; once so, for good."""
         expiry_s = self._liveness.expiry_s
         if expiry_s is not None and _past_s(self._beaten) > max(expiry_s - EXPIRY_MARGIN_S, expiry_s / 2):
-            self._lost = True
-        return self._lost
+            self._is_lost = True
+        return self._is_lost
 
     def stop(self, *, clear: Callable[[], None]) -> None:
         """The instant is decided: no trace remains. `clear` removes the others; while one is left, the mark stands for it."""

@@ -50,9 +50,9 @@ def doubtful_changes(storage: Storage, timeline: Timeline) -> DoubtfulChanges:
     """What may not count of what is in the index, for a reader of this timeline. Ask after the index was asked: by then whoever
     deleted an entry has said so.
     """
-    named = [name.rpartition(".") for name in storage.names(INDEX_CHANGES)]
-    found = [(time, kind) for time, _, kind in named if time not in timeline.completed_times]
-    return DoubtfulChanges(frozenset(time for time, _ in found), any(kind == _DELETES[1:] for _, kind in found))
+    names = [name.rpartition(".") for name in storage.names(INDEX_CHANGES)]
+    pairs = [(time, kind) for time, _, kind in names if time not in timeline.completed_times]
+    return DoubtfulChanges(frozenset(time for time, _ in pairs), any(kind == _DELETES[1:] for _, kind in pairs))
 
 
 def forget_deletes(storage: Storage) -> None:

@@ -49,7 +49,7 @@ def metadata_state(active: ActiveTimeline, storage: Storage, properties: Mapping
 
 def drop_metadata_table(
     storage: Storage,
-    found: MetadataState | None = None,
+    state: MetadataState | None = None,
     *,
     why: str = "which cannot be kept up to date",
 ) -> bool:
@@ -61,18 +61,18 @@ def drop_metadata_table(
     Raises:
         FileNotFoundError: there are no properties, nor a backup of them.
     """
-    properties, left_behind = look_at_metadata_table(storage) if found is None else found
-    named = [key for key in properties if key.startswith(_KEYS)]
-    announced = any(properties[key].strip() for key in named)
+    properties, left_behind = look_at_metadata_table(storage) if state is None else state
+    keys = [key for key in properties if key.startswith(_KEYS)]
+    announced = any(properties[key].strip() for key in keys)
     if not announced and not left_behind:
         return False
     if announced:
-        _replace_properties(storage, {key: value for key, value in properties.items() if key not in named})
+        _replace_properties(storage, {key: value for key, value in properties.items() if key not in keys})
     storage.delete_folder(METADATA_TABLE)
     log.warning(
         "dropped the metadata table of %s (%s), %s; readers list the files instead",
         storage.uri,
-        ", ".join(properties[key] for key in named if properties[key]) or "left behind",
+        ", ".join(properties[key] for key in keys if properties[key]) or "left behind",
         why,
     )
     return True
@@ -86,36 +86,36 @@ def announce(storage: Storage, partition: str, more: Mapping[str, str] | None = 
     return look_at_metadata_table(storage)
 
 
-def drop_others(storage: Storage, found: MetadataState, kept: Collection[str]) -> MetadataState:
-    """Drop all partitions but these, which are there, as `drop_metadata_table` drops all of it; gives what is left."""
-    named = {key: found.properties[key] for key in found.properties if key.startswith(_KEYS)}
-    others = [info for info in found.left_behind if info.is_folder and info.name not in (HOODIE, *kept)]
-    if others or set(named.pop(_KEYS).split(",")) != set(kept) or any(named.values()):
-        names = ",".join(sorted(kept))
-        left = {key: found.properties[key] for key in found.properties if key not in named} | {_KEYS: names}
-        if left != found.properties:
-            _replace_properties(storage, left)
+def drop_others(storage: Storage, state: MetadataState, partitions: Collection[str]) -> MetadataState:
+    """Drop all partitions but these, in the way in which `drop_metadata_table` drops the table; gives the new state."""
+    old_lists = {key: state.properties[key] for key in state.properties if key.startswith(_KEYS)}
+    others = [info for info in state.left_behind if info.is_folder and info.name not in (HOODIE, *partitions)]
+    if others or set(old_lists.pop(_KEYS).split(",")) != set(partitions) or any(old_lists.values()):
+        names = ",".join(sorted(partitions))
+        properties = {key: state.properties[key] for key in state.properties if key not in old_lists} | {_KEYS: names}
+        if properties != state.properties:
+            _replace_properties(storage, properties)
         for info in others:
             storage.delete_folder(info.path)
         dropped = ", ".join(info.name for info in others)
         log.warning("dropped %s of the metadata table of %s: hoodie does not keep that up", dropped, storage.uri)
-        return MetadataState(left, [info for info in found.left_behind if info not in others])
-    return found
+        return MetadataState(properties, [info for info in state.left_behind if info not in others])
+    return state
 
 
 def drop_partitions(storage: Storage, *partitions: str) -> bool:
     """Drop some partitions; False where there was none. As `drop_metadata_table` drops all of it, under the table lock."""
     properties, left_behind = look_at_metadata_table(storage)
     lists = {key: properties[key].split(",") for key in (_KEYS, f"{_KEYS}.inflight") if properties.get(key)}
-    named = {key: [each for each in names if each not in partitions] for key, names in lists.items()}
+    new_lists = {key: [each for each in names if each not in partitions] for key, names in lists.items()}
     folders = [info for info in left_behind if info.is_folder and info.name in partitions and info.name != HOODIE]
-    if named != lists:
-        _replace_properties(storage, {**properties, **{key: ",".join(names) for key, names in named.items()}})
+    if new_lists != lists:
+        _replace_properties(storage, {**properties, **{key: ",".join(names) for key, names in new_lists.items()}})
     for each in partitions:
         forget_definition(storage, properties, each)
     for info in folders:
         storage.delete_folder(info.path)
-    return named != lists or bool(folders)
+    return new_lists != lists or bool(folders)
 
 
 def _replace_properties(storage: Storage, properties: Mapping[str, str]) -> None:

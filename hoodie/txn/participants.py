@@ -75,19 +75,19 @@ class KeptMetadataTable:
     """
 
     def before_plan(self, context: TableContext, properties: Mapping[str, str] | None) -> None:
-        found = _state_of(context, properties)
-        kept = _kept(context, found.properties)
-        if kept:
-            found = drop_others(context.storage, found, [each.name for each in kept])
+        state = _state_of(context, properties)
+        partitions = _kept_partitions(context, state.properties)
+        if partitions:
+            state = drop_others(context.storage, state, [each.name for each in partitions])
         else:
-            drop_metadata_table(context.storage, found)
+            drop_metadata_table(context.storage, state)
             if not (is_wanted(context.view_options) and build_files(context)):
                 return
-            found = announce(context.storage, FILES)
+            state = announce(context.storage, FILES)
         _build(
             context,
-            found,
-            missing_of(finished_partitions(found.properties), context.view_options),
+            state,
+            missing_of(finished_partitions(state.properties), context.view_options),
         )
 
     def takes_part(self, action: Action) -> bool:
@@ -95,29 +95,29 @@ class KeptMetadataTable:
 
     def before_completion(self, context: TableContext, change: Change, properties: Mapping[str, str] | None) -> None:
         # Another writer may have made one since the table was opened, or have dropped it.
-        found = _state_of(context, properties)
-        kept = _kept(context, found.properties)
-        while kept:
-            found = drop_others(context.storage, found, [each.name for each in kept])
+        state = _state_of(context, properties)
+        partitions = _kept_partitions(context, state.properties)
+        while partitions:
+            state = drop_others(context.storage, state, [each.name for each in partitions])
             try:
-                _keep_up(context, found, change, kept)
+                _keep_up(context, state, change, partitions)
             except FAULTS as exc:
                 require_held(context)
-                left = without(kept, exc)
-                what = f"{exc.partition} of the" if left and isinstance(exc, PartitionError) else "the"
+                remaining = without(partitions, exc)
+                what = f"{exc.partition} of the" if remaining and isinstance(exc, PartitionError) else "the"
                 log.warning("%s metadata table of %s is not kept up: %s", what, context.storage.uri, exc)
-                found, kept = look_at_metadata_table(context.storage), left
+                state, partitions = look_at_metadata_table(context.storage), remaining
             else:
                 return
-        drop_metadata_table(context.storage, found)
+        drop_metadata_table(context.storage, state)
 
     def before_removal(self, context: TableContext, time: InstantTime) -> None:
-        found = _state_of(context, None)
-        if kept := _kept(context, found.properties):
+        state = _state_of(context, None)
+        if partitions := _kept_partitions(context, state.properties):
             try:
-                withdraw(context, parse_table_config(found.properties, uri=context.storage.uri), kept, time)
+                withdraw(context, parse_table_config(state.properties, uri=context.storage.uri), partitions, time)
             except FAULTS:
-                drop_metadata_table(context.storage, found)
+                drop_metadata_table(context.storage, state)
 
 
 def _state_of(context: TableContext, properties: Mapping[str, str] | None) -> MetadataState:
@@ -127,29 +127,29 @@ def _state_of(context: TableContext, properties: Mapping[str, str] | None) -> Me
     )
 
 
-def _keep_up(context: TableContext, found: MetadataState, change: Change, partitions: Sequence[KeptPartition]) -> None:
+def _keep_up(context: TableContext, state: MetadataState, change: Change, partitions: Sequence[KeptPartition]) -> None:
     timeline, uri = context.active.load(), context.storage.uri
     try:
-        keep_up(context, parse_table_config(found.properties, uri=uri), timeline, change, partitions)
+        keep_up(context, parse_table_config(state.properties, uri=uri), timeline, change, partitions)
     except ListingNeededError as exc:
-        drop_metadata_table(context.storage, found, why=f"to build it anew: {exc}")
+        drop_metadata_table(context.storage, state, why=f"to build it anew: {exc}")
         ignored = {change.instant.time, *(time for time, _ in change.undone)}
         if not build_files(context, ignored=ignored):
             return
-        found = _build(context, announce(context.storage, FILES), partitions[1:], ignored)
-        built = _kept(context, found.properties)
-        keep_up(context, parse_table_config(found.properties, uri=uri), timeline, change, built, is_new=True)
+        state = _build(context, announce(context.storage, FILES), partitions[1:], ignored)
+        built = _kept_partitions(context, state.properties)
+        keep_up(context, parse_table_config(state.properties, uri=uri), timeline, change, built, is_new=True)
 
 
 def _build(
     context: TableContext,
-    found: MetadataState,
+    state: MetadataState,
     partitions: Sequence[KeptPartition],
     ignored: Collection[InstantTime] = (),
 ) -> MetadataState:
     """Build further partitions of a metadata table, of which `files` is there; gives what is there then."""
     for each in partitions:
-        config = parse_table_config(found.properties, uri=context.storage.uri)
+        config = parse_table_config(state.properties, uri=context.storage.uri)
         try:
             more = build_partition(context, config, each, ignored=ignored)
         except FAULTS as exc:
@@ -158,12 +158,12 @@ def _build(
             continue
         if more is None:
             break
-        found = announce(context.storage, each.name, more)
-    return found
+        state = announce(context.storage, each.name, more)
+    return state
 
 
-def _kept(context: TableContext, properties: Mapping[str, str]) -> tuple[KeptPartition, ...]:
-    """The partitions that the metadata table has and that are kept up; none where all of it goes."""
+def _kept_partitions(context: TableContext, properties: Mapping[str, str]) -> tuple[KeptPartition, ...]:
+    """The partitions of the metadata table that are kept up; none where the whole table is dropped."""
     return kept_of(finished_partitions(properties), context.view_options)
 
 

@@ -14,7 +14,7 @@ _RULING = (CREATE_SCHEMA,)
 """Properties that rule writing and that `TableConfig` keeps as text only."""
 
 
-def require_same_table(opened: TableConfig, now: TableConfig) -> None:
+def require_same_table(then: TableConfig, now: TableConfig) -> None:
     """Refuse to write by properties that the table does not have any more: keys, partitions, merging and files depend on them.
 
     What writers change in a table that stays (the bucket layout, the metadata table, table services) is not compared.
@@ -23,16 +23,16 @@ def require_same_table(opened: TableConfig, now: TableConfig) -> None:
         UnsupportedTableError: another writer upgraded the table. TableChangedError: another property that rules writing
             is not the same.
     """
-    if opened.raw == now.raw:
+    if then.raw == now.raw:
         return
     check_writable(now)
-    before, after = _ruling(opened), _ruling(now)
+    before, after = _ruling(then), _ruling(now)
     for ruling, value in before.items():
         if after[ruling] != value:
-            name = _named(ruling, opened, now)
-            was, found = (_shown(config, name) for config in (opened, now))
+            name = _differing_property(ruling, then, now)
+            was, is_now = (_text_of(config, name) for config in (then, now))
             raise TableChangedError(
-                f"table {opened.uri} is not the one that was opened: {name} was {was}, and is {found} now; nothing was written, "
+                f"table {then.uri} is not the one that was opened: {name} was {was}, and is {is_now} now; nothing was written, "
                 "open the table again and write to that"
             )
 
@@ -41,17 +41,17 @@ def _ruling(config: TableConfig) -> Mapping[str, object]:
     """By property, what it says. A merger counts by its name: its function may have been registered since."""
     merger = config.rule.merger
     rule = config.rule if merger is None else replace(config.rule, merger=merger._replace(merge=None))
-    found = {name: getattr(config, attribute) for attribute, name in PROPERTY_OF.items()}
-    return {**found, PROPERTY_OF["rule"]: rule, **{name: config.raw.get(name, "") for name in _RULING}}
+    values = {name: getattr(config, attribute) for attribute, name in PROPERTY_OF.items()}
+    return {**values, PROPERTY_OF["rule"]: rule, **{name: config.raw.get(name, "") for name in _RULING}}
 
 
-def _named(ruling: str, opened: TableConfig, now: TableConfig) -> str:
-    """The property that is another one: several may say together what one mostly does."""
-    others = sorted(name for name in {*opened.raw, *now.raw} if opened.raw.get(name, "") != now.raw.get(name, ""))
+def _differing_property(ruling: str, before: TableConfig, now: TableConfig) -> str:
+    """The property for the error: the ruling one where it differs, else the first that does."""
+    others = sorted(name for name in {*before.raw, *now.raw} if before.raw.get(name, "") != now.raw.get(name, ""))
     return ruling if ruling in others else others[0]
 
 
-def _shown(config: TableConfig, name: str) -> str:
+def _text_of(config: TableConfig, name: str) -> str:
     value = config.raw.get(name, "").strip()
     if not value:
         return "not set"

@@ -142,13 +142,13 @@ class Transaction:
         describe: Callable[[P], CommitMetadata],
         *,
         requested: bytes = b"",
-        seen: FileSystemView | None = None,
+        last_view: FileSystemView | None = None,
         non_blocking: bool = False,
     ) -> tuple[Transaction, P]:
         """Plan on the newest snapshot and make the instant known, in one critical section.
 
         `plan` runs under the lock: it must be quick and do no IO but listings. `describe` gives the content of the
-        inflight file: the file groups that the plan touches. `requested`: that of the requested file. `seen`: a view that
+        inflight file: the file groups that the plan touches. `requested`: that of the requested file. `last_view`: a view that
         still holds if the timeline is the same. `non_blocking`: as the field says.
         """
         wait_at_gate(context)
@@ -158,7 +158,7 @@ class Transaction:
                 now, snapshot = together(
                     context.storage,
                     partial(_require_same_table, context, places_rows=True),
-                    partial(context.snapshot, seen),
+                    partial(context.snapshot, last_view),
                 )
                 before_plan(context, now.raw)
                 refuse_lost_types(context.active, snapshot.timeline, now.raw, table=context.storage.uri)
@@ -297,12 +297,12 @@ class Transaction:
             )
             self._check(metadata, footing)
             change = change_of_commit(self._completed, metadata)
-            held, _ = together(
+            has_lock, _ = together(
                 context.storage, context.lock.is_held, partial(before_completion, context, change, now.raw)
             )
             if history is not None:
                 keep_history(context.active, context.active.load(), history, self.instant)
-            self._require_held(self.heartbeat.is_lost() or not held)
+            self._require_held(self.heartbeat.is_lost() or not has_lock)
             return self._publish(metadata, epoch)
 
     def _history_after(self, metadata: CommitMetadata) -> ColumnHistory | None:
@@ -404,7 +404,7 @@ class Transaction:
                 ours=ours,
                 # A plan of a service states the columns of its moment, and is no newer than later commits.
                 others=[
-                    (i, stated_schema(i, stated)) for i, stated in others if not self.claimed or i.time < self.instant
+                    (i, stated_schema(i, other)) for i, other in others if not self.claimed or i.time < self.instant
                 ],
             )
         return None if reason is None else Conflict(reason, mends=False)
@@ -449,8 +449,8 @@ class Transaction:
         if step_s and based_on:
             self.context.clock.wait_until_passed(max(based_on.values()), step_s=step_s)
 
-    def _require_held(self, lost: bool) -> None:
-        if lost:
+    def _require_held(self, is_lost: bool) -> None:
+        if is_lost:
             raise LockError(
                 f"instant {self.instant} of table {self.context.storage.uri} lost the table lock or its sign of life, because "
                 "this process was paused or cut off for too long; another writer may have gone on meanwhile, so it was not "
@@ -533,7 +533,7 @@ class Transaction:
         """After a failed publish: True when the file is there and is ours, False when it is not there."""
         path = self.context.active.path(completed)
         try:
-            found = decode_commit_file(self.context.storage.read(path), completed.action, path=path)
+            stored = decode_commit_file(self.context.storage.read(path), completed.action, path=path)
         except FileNotFoundError:
             return False
         except (OSError, CorruptFileError) as exc:
@@ -541,7 +541,7 @@ class Transaction:
                 f"publishing {path} of table {self.context.storage.uri} failed ({error}), and it cannot be read back ({exc}): "
                 "it is not known whether the commit landed. Nothing was deleted; look at the timeline when the storage works again"
             ) from error
-        if found.extra.get(NONCE) == metadata.extra[NONCE]:
+        if stored.extra.get(NONCE) == metadata.extra[NONCE]:
             return True
         raise CommitConflictError(self._conflict(f"{path} was published by another process")) from error
 

@@ -45,7 +45,7 @@ def delete_late_files(context: TableContext, timeline: Timeline, *, start: Insta
 
     Each partition is listed once, however many rollbacks looked after themselves there.
     """
-    gone: list[str] = []
+    deleted_paths: list[str] = []
     committed: CommittedFiles | None = None
 
     @cache
@@ -57,12 +57,12 @@ def delete_late_files(context: TableContext, timeline: Timeline, *, start: Insta
     def since_s(undone: _Undone) -> float:
         return context.active.reached_at(undone.by)
 
-    found = _undone_before(context, timeline, start)
-    partitions = sorted({path for undone in found for path in undone.partitions})
+    all_undone = _undone_before(context, timeline, start)
+    partitions = sorted({path for undone in all_undone for path in undone.partitions})
     storage = context.storage
-    listed = in_turns(storage, storage.list, partitions)
-    for partition_path, infos in zip(partitions, listed, strict=True):
-        here = [undone for undone in found if partition_path in undone.partitions]
+    listings = in_turns(storage, storage.list, partitions)
+    for partition_path, infos in zip(partitions, listings, strict=True):
+        here = [undone for undone in all_undone if partition_path in undone.partitions]
         times = frozenset(time for undone in here for time in undone.times)
         for info in infos:
             if info.is_folder:
@@ -83,8 +83,8 @@ def delete_late_files(context: TableContext, timeline: Timeline, *, start: Insta
             if wrote and not wrote & archived():
                 log.warning("%s of table %s came late: its write had been undone", info.path, storage.uri)
                 storage.delete(info.path)
-                gone.append(info.path)
-    return gone
+                deleted_paths.append(info.path)
+    return deleted_paths
 
 
 def _wrote_late_log(
@@ -94,8 +94,8 @@ def _wrote_late_log(
     # Named is not enough: a commit names all logs that were in its slices, late ones as well. One that wrote it states its size.
     if committed.of(partition_path).log_size(info.path):
         return frozenset()
-    found = instants_in(storage, info.path)
-    return found if found <= times else frozenset()
+    instants = instants_in(storage, info.path)
+    return instants if instants <= times else frozenset()
 
 
 def _undone_before(context: TableContext, timeline: Timeline, start: InstantTime) -> list[_Undone]:
@@ -107,14 +107,14 @@ def _undone_before(context: TableContext, timeline: Timeline, start: InstantTime
     ]
     read = partial(_undone_by, context.active)
     there = {i.time for i in timeline}
-    found = []
+    result = []
     for each in context.storage.each(read, undoing):
         times = frozenset(time for time in each.times if time < start and time not in there)
         if times and each.by.action is Action.RESTORE:
-            found.append(replace(each, times=times, partitions=frozenset(context.listing.all_files().partitions)))
+            result.append(replace(each, times=times, partitions=frozenset(context.listing.all_files().partitions)))
         elif times:
-            found.append(replace(each, times=times))
-    return found
+            result.append(replace(each, times=times))
+    return result
 
 
 def _undone_by(active: ActiveTimeline, undoing: Instant) -> _Undone:

@@ -236,15 +236,15 @@ def _changed_s(storage: Storage, info: FileInfo) -> float:
 
 
 def _of_nobody(context: TableContext, folder: str, older_than_s: float) -> list[str]:
-    """Instants by which something old is named in a folder, and which are neither pending nor marked."""
+    """Instants that old entries of a folder are named after, and which are neither pending nor marked."""
     storage = context.storage
     try:
         infos = storage.list(folder)
     except FileNotFoundError:
         return []
     oldest_s = storage.now_s() - older_than_s
-    named = [info for info in infos if is_instant_time(info.name)]
-    old = {info.name for info in named if _changed_s(storage, info) < oldest_s}
+    with_instants = [info for info in infos if is_instant_time(info.name)]
+    old = {info.name for info in with_instants if _changed_s(storage, info) < oldest_s}
     if not old:
         return []
     marks, timeline = together(storage, context.liveness.marks, context.active.load)

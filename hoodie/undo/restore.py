@@ -50,14 +50,14 @@ def restore(
         plan = plan_restore(context, snapshot, target)
         if not plan.instants:
             return RestoreResult(None, restored_to=target)
-        lost = preview(context.listing, snapshot, [time for time, _ in plan.instants], to=target)
+        losses = preview(context.listing, snapshot, [time for time, _ in plan.instants], to=target)
         claim = _begin(context, snapshot.timeline, plan)
         if claim is not None:
             restore_time, heartbeat = claim
             with carries_on(context.storage, Instant(restore_time, Action.RESTORE, State.INFLIGHT)):
                 parts = carry_out(context, restore_time, plan, heartbeat)
             return replace(
-                lost,
+                losses,
                 instant=restore_time,
                 files=sum(len(part.deleted) for part in parts),
                 bytes_freed=sum(sum(part.deleted.values()) for part in parts),

@@ -111,12 +111,12 @@ def _carry_out(context: TableContext, restore_time: InstantTime, plan: RestorePl
     # Somebody may have put them there who died before they had left: what is archived counts as committed. This plan stands, so
     # nobody archives them again.
     writer = archive_writer_of(
-        context.storage, context.config.history_folder, context.config.layout, held=partial(under_lock, context)
+        context.storage, context.config.history_folder, context.config.layout, lock=partial(under_lock, context)
     )
     writer.take_out(frozenset(time for time, _ in plan.instants))
-    named = _named(context.active, plan)
+    size_of = _written_sizes(context.active, plan)
     _take_off(context, plan)
-    parts = _undo_files(context, restore_time, plan, named)
+    parts = _undo_files(context, restore_time, plan, size_of)
     _forget(context, restore_time, plan)
     metadata = RestoreMetadata(
         started=restore_time,
@@ -134,7 +134,7 @@ def _keys(plan: RestorePlan) -> frozenset[tuple[InstantTime, Action]]:
     return frozenset((time, COMPLETES_AS.get(action, action)) for time, action in plan.instants)
 
 
-def _named(active: ActiveTimeline, plan: RestorePlan) -> dict[str, int]:
+def _written_sizes(active: ActiveTimeline, plan: RestorePlan) -> dict[str, int]:
     """Path -> size of the files that the commits say they wrote.
 
     One that was left would count again as soon as the timeline begins later: its instant would be taken for an archived one.
@@ -165,17 +165,17 @@ def _take_off(context: TableContext, plan: RestorePlan) -> None:
 
 
 def _undo_files(
-    context: TableContext, restore_time: str, plan: RestorePlan, named: Mapping[str, int]
+    context: TableContext, restore_time: str, plan: RestorePlan, size_of: Mapping[str, int]
 ) -> list[UndonePart]:
     undone = frozenset(time for time, _ in plan.instants)
     committed = context.snapshot().view.committed
     tasks = []
-    found = context.listing.all_files()
+    listing = context.listing.all_files()
     by_partition: dict[str, dict[str, int]] = {}
-    for path, size in named.items():
+    for path, size in size_of.items():
         by_partition.setdefault(folder_of(path), {})[path] = size
-    partitions = dict.fromkeys((*found.partitions, *by_partition))
-    touched = [path for path in partitions if path in by_partition or _has_work(found.files.get(path, ()), undone)]
+    partitions = dict.fromkeys((*listing.partitions, *by_partition))
+    touched = [path for path in partitions if path in by_partition or _has_work(listing.files.get(path, ()), undone)]
     for chunk in in_parts(touched, _PARTITIONS_A_TASK):
         sizes = {path: size for each in chunk for path, size in committed.of(each).sizes.items() if _is_log(path)}
         known_sizes = {path: size for each in chunk for path, size in by_partition.get(each, {}).items()}
@@ -209,8 +209,8 @@ def _forget(context: TableContext, restore_time: InstantTime, plan: RestorePlan)
         i for i in active.load_all() if i.action is Action.ROLLBACK and i.is_completed and first < i.time < restore_time
     ]
     targets = storage.each(active.rollback_target, rollbacks)
-    gone = [i for i, target in zip(rollbacks, targets, strict=True) if target and target >= first]
-    for _, info in active.state_files({(i.time, i.action) for i in gone}) if gone else ():
+    obsolete = [i for i, target in zip(rollbacks, targets, strict=True) if target and target >= first]
+    for _, info in active.state_files({(i.time, i.action) for i in obsolete}) if obsolete else ():
         storage.delete(info.path)
 
 

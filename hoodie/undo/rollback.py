@@ -138,16 +138,16 @@ def preview_rollback(context: TableContext, instant_time: InstantTime | None) ->
     """
     snapshot = context.snapshot()
     timeline = snapshot.timeline
-    found = timeline.commit_at.get(instant_time) if instant_time else None
-    if found is not None:
-        require_newest(context, snapshot, found)
-        before = [i.time for i in timeline.commits if i != found]
-        return preview(context.listing, snapshot, [found.time], to=before[-1] if before else None)
+    commit = timeline.commit_at.get(instant_time) if instant_time else None
+    if commit is not None:
+        require_newest(context, snapshot, commit)
+        before = [i.time for i in timeline.commits if i != commit]
+        return preview(context.listing, snapshot, [commit.time], to=before[-1] if before else None)
     planned = timeline.find(instant_time or "", Action.CLUSTERING, Action.LOGCOMPACTION)
     if instant_time is not None and planned is None:
         pending_write(context.active, timeline, instant_time, table=context.storage.uri)
-    wanted = [planned] if planned else [i for i in timeline.pending_writes if instant_time in (None, i.time)]
-    dead = [i.time for i in reversed(wanted) if life_of(i.time, context) is Life.DEAD]
+    candidates = [planned] if planned else [i for i in timeline.pending_writes if instant_time in (None, i.time)]
+    dead = [i.time for i in reversed(candidates) if life_of(i.time, context) is Life.DEAD]
     return preview(context.listing, snapshot, dead, to=timeline.commits[-1].time if timeline.commits else None)
 
 
@@ -169,18 +169,20 @@ def plan_rollback(context: TableContext, instant: Instant) -> RollbackPlan:
         doomed: dict[str, list[str]] = {}
         for info in storage.list(partition_path):
             name = info.name
-            base, found = parse_base_file(name), parse_log_file(name)
+            base, log_name = parse_base_file(name), parse_log_file(name)
             if base is not None and base.instant == instant.time:
                 doomed.setdefault(base.file_id, []).append(info.path)
             elif (
-                found is not None
-                and (own_logs or instant.is_completed or found.suffix)
-                and found.base_instant == instant.time
+                log_name is not None
+                and (own_logs or instant.is_completed or log_name.suffix)
+                and log_name.base_instant == instant.time
             ):
-                doomed.setdefault(found.file_id, []).append(info.path)
-            elif found is not None and not own_logs and not found.suffix:
-                groups.setdefault(found.file_id, []).append(
-                    LogFile(partition_path, found.file_id, found.base_instant, found.version, name, info.size_bytes)
+                doomed.setdefault(log_name.file_id, []).append(info.path)
+            elif log_name is not None and not own_logs and not log_name.suffix:
+                groups.setdefault(log_name.file_id, []).append(
+                    LogFile(
+                        partition_path, log_name.file_id, log_name.base_instant, log_name.version, name, info.size_bytes
+                    )
                 )
         for file_id, paths in doomed.items():
             full = tuple(f"{storage.uri.rstrip('/')}/{path}" for path in paths)

@@ -39,7 +39,7 @@ class UndoTask:
     """Instant times."""
     committed: Mapping[str, int]
     """Path of a log file -> its size as commits that stay have it: in so many bytes there is nothing to disarm."""
-    named: Mapping[str, int] = field(default_factory=dict)
+    size_of: Mapping[str, int] = field(default_factory=dict)
     """Path of a file that an undone commit names -> its size. If a listing does not show it yet, it goes all the same."""
 
 
@@ -83,7 +83,7 @@ def _undo(storage: Storage, rollback_time: str, partition_path: str, task: UndoT
         return parts.setdefault(instant, UndonePart(partition_path, instant))
 
     infos = [info for info in storage.list(partition_path) if not info.is_folder]
-    infos += _unlisted(storage, task.named, partition_path, {info.path for info in infos})
+    infos += _unlisted(storage, task.size_of, partition_path, {info.path for info in infos})
     doomed = []
     for info in infos:
         instant = doomed_by(info.name, task.undone)
@@ -100,20 +100,22 @@ def _undo(storage: Storage, rollback_time: str, partition_path: str, task: UndoT
     for (file_id, base_instant), logs in slices.items():
         targets = sorted(logs, reverse=True)
         path, size = disarm(storage, partition_path, file_id, base_instant, rollback_time, targets)
-        for instant, found in logs.items():
-            part_of(instant).disarmed += [Disarmed(info.name, info.size_bytes, path, size) for info in found]
+        for instant, infos_of_instant in logs.items():
+            part_of(instant).disarmed += [Disarmed(info.name, info.size_bytes, path, size) for info in infos_of_instant]
     storage.each(storage.delete, doomed)
     return parts.values()
 
 
 def _unlisted(
-    storage: Storage, named: Mapping[str, int], partition_path: str, listed: Container[str]
+    storage: Storage, size_of: Mapping[str, int], partition_path: str, seen_paths: Container[str]
 ) -> list[FileInfo]:
-    """The files of the partition that are there, and that its listing did not show."""
-    unseen = [path for path in named if folder_of(path) == partition_path and path not in listed]
+    """The files of the partition that exist although its listing did not show them."""
+    unseen = [path for path in size_of if folder_of(path) == partition_path and path not in seen_paths]
     there = storage.each(storage.exists, unseen)
     return [
-        FileInfo(path, named[path], 0.0, False, None) for path, is_there in zip(unseen, there, strict=True) if is_there
+        FileInfo(path, size_of[path], 0.0, False, None)
+        for path, is_there in zip(unseen, there, strict=True)
+        if is_there
     ]
 
 
@@ -146,10 +148,10 @@ def disarm(
     while True:
         highest = 0
         for info in storage.list(partition_path):
-            found = parse_log_file(info.name)
-            if found is None or (found.file_id, found.base_instant) != (file_id, base_instant):
+            parsed_name = parse_log_file(info.name)
+            if parsed_name is None or (parsed_name.file_id, parsed_name.base_instant) != (file_id, base_instant):
                 continue
-            highest = max(highest, found.version)
+            highest = max(highest, parsed_name.version)
             if info.size_bytes == len(blocks) and storage.read(info.path) == blocks:
                 return info.path, len(blocks)
         name = format_log_file(LogFileName(file_id, base_instant, highest + 1, str(WriteToken(0, 0, 0))))

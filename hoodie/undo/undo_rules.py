@@ -82,11 +82,11 @@ def require_newest(context: TableContext, snapshot: Snapshot, instant: Instant) 
 def refuse_savepointed(timeline: Timeline, times: Iterable[str], *, table: str) -> None:
     """Raises CommitConflictError where one of the instants has a savepoint."""
     saved = {i.time for i in timeline if i.action is Action.SAVEPOINT and i.is_completed}
-    found = sorted(saved.intersection(times))
-    if found:
+    savepointed = sorted(saved.intersection(times))
+    if savepointed:
         raise CommitConflictError(
-            f"commit {found[-1]} of table {table} has a savepoint, which keeps it from being undone. Drop the savepoint first: "
-            f"{hoodie_command('savepoint', table, found[-1], '--drop')}, or drop_savepoint({found[-1]!r})"
+            f"commit {savepointed[-1]} of table {table} has a savepoint, which keeps it from being undone. Drop the savepoint first: "
+            f"{hoodie_command('savepoint', table, savepointed[-1], '--drop')}, or drop_savepoint({savepointed[-1]!r})"
         )
 
 
@@ -177,24 +177,24 @@ def _require_files(context: TableContext, snapshot: Snapshot, target: InstantTim
     if not cleaned:
         return
     group = cleaned[0].group
-    kept = snapshot.active.earliest_kept(snapshot.timeline)
+    earliest = snapshot.active.earliest_kept(snapshot.timeline)
     raise InstantNotFoundError(
         f"table {table} cannot be restored to {target}: files of that state were cleaned (file group {group.file_id} in partition "
-        f"{group.partition_path!r} and {len(cleaned) - 1} more); the earliest commit to go back to is {kept or 'not known'}. A "
+        f"{group.partition_path!r} and {len(cleaned) - 1} more); the earliest commit to go back to is {earliest or 'not known'}. A "
         "savepoint keeps the files of its commit from cleans"
     )
 
 
 def preview(listing: Listing, snapshot: Snapshot, undone: Sequence[InstantTime], *, to: str | None) -> RestoreResult:
-    """What would go with these instants, newest first. Nothing is changed."""
-    gone = frozenset(undone)
+    """What an undo of these instants, newest first, would remove; changes nothing."""
+    undone_times = frozenset(undone)
     files = size = 0
     for infos in listing.all_files().files.values():
         for info in infos:
-            if not info.is_folder and doomed_by(info.name, gone) is not None:
+            if not info.is_folder and doomed_by(info.name, undone_times) is not None:
                 files, size = files + 1, size + info.size_bytes
-    damaged = unreadable_commits(snapshot.active, snapshot.timeline, gone)
-    commits = [i for i in snapshot.timeline.commits if i.time in gone - damaged]
+    damaged = unreadable_commits(snapshot.active, snapshot.timeline, undone_times)
+    commits = [i for i in snapshot.timeline.commits if i.time in undone_times - damaged]
     inserted = updated = deleted = 0
     logs = set()
     for metadata in snapshot.active.read_commits(commits):
@@ -203,7 +203,7 @@ def preview(listing: Listing, snapshot: Snapshot, undone: Sequence[InstantTime],
                 inserted, updated = inserted + stat.num_inserts, updated + stat.num_updates
                 deleted += stat.num_deletes
             log = parse_log_file(name_of(stat.path))
-            if log is not None and log.base_instant not in gone:
+            if log is not None and log.base_instant not in undone_times:
                 logs.add(stat.path)
     return RestoreResult(
         None,

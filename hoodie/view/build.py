@@ -52,11 +52,11 @@ def build_file_groups(
         name = info.name
         base = parse_base_file(name)
         if base is not None:
-            found = BaseFile(partition_path, base.file_id, base.instant, name, info.size_bytes)
-            if _counts(found, timeline, committed, table):
-                bases[base.file_id][base.instant] = found
+            base_file = BaseFile(partition_path, base.file_id, base.instant, name, info.size_bytes)
+            if _counts(base_file, timeline, committed, table):
+                bases[base.file_id][base.instant] = base_file
             elif timeline.sees(base.instant):
-                strays.append(found)
+                strays.append(base_file)
             continue
         log = parse_log_file(name)
         if log is not None and not log.suffix and timeline.layout.may_count(log.base_instant, timeline.sees):
@@ -89,17 +89,17 @@ def _missing(
     partition_path: str, committed_files: PartitionFiles, there: Collection[str]
 ) -> dict[str, list[BaseFile | LogFile]]:
     """File id -> the files that commits wrote, with a size, and that are not among those `there`."""
-    found: dict[str, list[BaseFile | LogFile]] = defaultdict(list)
+    result: dict[str, list[BaseFile | LogFile]] = defaultdict(list)
     for path, size in committed_files.sizes.items():
         if not size or path in there:
             continue
         name = name_of(path)
         base, log = parse_base_file(name), parse_log_file(name)
         if base is not None:
-            found[base.file_id].append(BaseFile(partition_path, base.file_id, base.instant, name, size))
+            result[base.file_id].append(BaseFile(partition_path, base.file_id, base.instant, name, size))
         elif log is not None and not log.suffix:
             entries = committed_files.entries.get(path, ())
-            found[log.file_id].append(
+            result[log.file_id].append(
                 LogFile(
                     partition_path,
                     log.file_id,
@@ -112,7 +112,7 @@ def _missing(
                     committed_files.stands_for.get(path),
                 )
             )
-    return found
+    return result
 
 
 def as_written(
@@ -157,12 +157,12 @@ def with_written(
 
     None where a file does not simply come last in its group.
     """
-    found = {group.id.file_id: group for group in groups}
+    by_id = {group.id.file_id: group for group in groups}
     written: dict[str, int] = {}
     for stat in stats:
         count = stat.num_writes + stat.num_deletes
         folder, _, name = stat.path.rpartition("/")
-        group = found.get(stat.file_id, FileGroup(FileGroupId(partition_path, stat.file_id), ()))
+        group = by_id.get(stat.file_id, FileGroup(FileGroupId(partition_path, stat.file_id), ()))
         last = group.slices[-1] if group.slices else None
         base, log = parse_base_file(name), parse_log_file(name)
         if stat.path in written or folder != partition_path or not stat.file_size_bytes:
@@ -189,8 +189,8 @@ def with_written(
             slices = (*group.slices[:-1], last._replace(logs=(*last.logs, added)))
         else:
             return None
-        found[stat.file_id] = group._replace(slices=slices)
-    return tuple(found[file_id] for file_id in sorted(found))
+        by_id[stat.file_id] = group._replace(slices=slices)
+    return tuple(by_id[file_id] for file_id in sorted(by_id))
 
 
 def sliced_at(
@@ -239,17 +239,17 @@ def _counts(base: BaseFile, timeline: Timeline, committed: CommittedFiles, table
 
 def _refuse_lost_base(stray: BaseFile, committed: CommittedFiles, table: str) -> None:
     """Raises CorruptFileError when a second try's leftover is all that is there of what its commit wrote for the group."""
-    named = committed.named_instead(stray)
-    if named is not None:
+    name = committed.named_instead(stray)
+    if name is not None:
         raise CorruptFileError(
-            f"{named} of table {table} is gone: instant {stray.instant} names it, but only {stray.name} is there; "
+            f"{name} of table {table} is gone: instant {stray.instant} names it, but only {stray.name} is there; "
             "restore the file, or the metadata of that instant, from a copy"
         )
 
 
-def _checked_logs(found: list[LogFile], committed_files: PartitionFiles, table: str) -> list[LogFile]:
+def _checked_logs(logs: list[LogFile], committed_files: PartitionFiles, table: str) -> list[LogFile]:
     checked = []
-    for log in found:
+    for log in logs:
         size = committed_files.log_size(log.path)
         if size is not None and size > log.size_bytes:
             raise CorruptFileError(_shorter(log.path, size, log.size_bytes, table))
@@ -268,8 +268,8 @@ def _reading_order(log: LogFile) -> tuple[InstantTime, int, tuple[int, ...], str
     return log_sort_key(name) if name else (log.base_instant, log.version, (), log.name)
 
 
-def _shorter(path: str, committed: int, found: int, table: str) -> str:
+def _shorter(path: str, committed: int, size: int, table: str) -> str:
     return (
-        f"{path} of table {table} is truncated: its commit wrote {committed} bytes, {found} are there; "
+        f"{path} of table {table} is truncated: its commit wrote {committed} bytes, {size} are there; "
         "restore the file from a copy, or roll the table back to before that commit"
     )

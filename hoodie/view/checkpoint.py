@@ -62,14 +62,14 @@ class Checkpoint:
             log.warning("the checkpoint %s of table %s was not read: %s", self.path, self.table, exc)
             return None
         try:
-            found = decode_checkpoint(data, store, layout, table=self.table, path=self.path)
+            result = decode_checkpoint(data, store, layout, table=self.table, path=self.path)
         except CorruptFileError as exc:
             log.warning("%s; it is dropped, and the table is listed", exc)
             store.clear()
             self._drop()
             return None
-        found.source = self.path
-        return found
+        result.source = self.path
+        return result
 
     def save(self, files: SyncedFiles) -> None:
         """Leave what is known; the lock is held."""
@@ -99,8 +99,8 @@ def encode_checkpoint(files: SyncedFiles, *, table: str) -> bytes:
         "doubted": sorted(files.doubted),
         "partitions": [[path, len(text)] for path, text in zip(paths, texts, strict=True)],
     }
-    stated = json.dumps(header).encode("ascii")
-    body = b"".join([MAGIC, _LENGTH.pack(len(stated)), stated, *texts])
+    head = json.dumps(header).encode("ascii")
+    body = b"".join([MAGIC, _LENGTH.pack(len(head)), head, *texts])
     return body + hashlib.sha256(body).digest()
 
 

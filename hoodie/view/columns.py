@@ -50,25 +50,25 @@ def column_history(
     versions: dict[int, ColumnSet] = {}
     if files:
         text = _read(storage, files[-1])
-        found = parse_schema_history(text, path=f"{storage.uri}/{files[-1]}")
-        versions.update((each.version, each) for each in found)
-    stated: dict[str, int] = {}
+        all_versions = parse_schema_history(text, path=f"{storage.uri}/{files[-1]}")
+        versions.update((each.version, each) for each in all_versions)
+    versions_of: dict[str, int] = {}
     for instant in timeline.commits:
         text = active.read_commit(instant).extra.get(LATEST_SCHEMA, "")
         if text:
             columns = parse_internal_schema(text, path=f"the metadata of {instant} of table {storage.uri}")
-            stated[instant.time] = columns.version
+            versions_of[instant.time] = columns.version
             versions[columns.version] = columns
     ordered = tuple(sorted(versions.values()))
-    now = ColumnHistory(storage.uri, ColumnSet(0, (), -1), ordered, stated).at(newest[0].time)
+    now = ColumnHistory(storage.uri, ColumnSet(0, (), -1), ordered, versions_of).at(newest[0].time)
     if now is None:
         return None  # as of a moment before the first change
-    if newest[0].time not in stated:
+    if newest[0].time not in versions_of:
         if not any(0 < version <= int(newest[0].time.padded) for version in versions):
             return None
         schema = stated_schema(newest[0], active.read_commit(newest[0]))
         _refuse_other_names(newest[0], now.columns, schema, storage.uri)
-    return ColumnHistory(storage.uri, now, ordered, stated)
+    return ColumnHistory(storage.uri, now, ordered, versions_of)
 
 
 def history_with(before: ColumnHistory, newest: ColumnSet) -> ColumnHistory:
@@ -76,7 +76,7 @@ def history_with(before: ColumnHistory, newest: ColumnSet) -> ColumnHistory:
     if newest == before.newest:
         return before
     others = [each for each in before.versions if each.version != newest.version]
-    return ColumnHistory(before.table, newest, tuple(sorted([*others, newest])), before.stated)
+    return ColumnHistory(before.table, newest, tuple(sorted([*others, newest])), before.versions_of)
 
 
 def history_after(before: ColumnHistory | None, schema: pa.Schema, version: int) -> ColumnHistory | None:
@@ -98,10 +98,10 @@ def keep_history(active: ActiveTimeline, timeline: Timeline, history: ColumnHist
 
     A file counts only while its commit does. Each commit has one, as with Apache Hudi, which reads those of the active timeline.
     """
-    known = {each.time for each in timeline.instants}
-    listed = active.list_beside(SCHEMA_FOLDER)
-    newest = _history_files(listed, timeline)[-1:]
-    old = [info.path for info in listed if info.path not in newest and _time_of(info.path) not in known]
+    times = {each.time for each in timeline.instants}
+    infos = active.list_beside(SCHEMA_FOLDER)
+    newest = _history_files(infos, timeline)[-1:]
+    old = [info.path for info in infos if info.path not in newest and _time_of(info.path) not in times]
     # From version 8 on names have the time of completion, too; nobody asks for that of these files.
     name = f"{instant}_{instant}" if timeline.by_completion else str(instant)
     active.storage.mkdirs(SCHEMA_FOLDER)
@@ -110,14 +110,14 @@ def keep_history(active: ActiveTimeline, timeline: Timeline, history: ColumnHist
     active.storage.delete_all(old)
 
 
-def _history_files(listed: Sequence[FileInfo], timeline: Timeline) -> list[str]:
+def _history_files(infos: Sequence[FileInfo], timeline: Timeline) -> list[str]:
     """Paths of the files with all versions, oldest first; those of instants that never completed do not count."""
-    found = []
-    for info in listed:
+    pairs = []
+    for info in infos:
         time = _time_of(info.path)
         if info.name.endswith(_COMPLETED) and is_instant_time(time) and timeline.sees(time):
-            found.append((InstantTime(time), info.path))
-    return [path for _, path in sorted(found)]
+            pairs.append((InstantTime(time), info.path))
+    return [path for _, path in sorted(pairs)]
 
 
 def _time_of(path: str) -> str:
@@ -145,8 +145,8 @@ def _read(storage: Storage, path: str) -> str:
 
 
 def _refuse_other_names(instant: Instant, now: tuple[Column, ...], schema: pa.Schema | None, table: str) -> None:
-    named = [column for column in now if column.name not in META_COLUMNS]
-    if schema is None or not _names_agree(named, list(schema)):
+    data_columns = [column for column in now if column.name not in META_COLUMNS]
+    if schema is None or not _names_agree(data_columns, list(schema)):
         raise UnsupportedTableError(
             f"{instant} of table {table} changed columns without hoodie.schema.on.read.enable, after others had been renamed or "
             "dropped with it: which column of an older file is which is not known any more. Write once more with that option of "

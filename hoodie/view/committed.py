@@ -81,10 +81,10 @@ class FoldedCommits:
     partitions: dict[str, PartitionFiles] = field(default_factory=dict)
     replaced: dict[FileGroupId, InstantTime] = field(default_factory=dict)
 
-    def add(self, commit: Instant, metadata: CommitMetadata, wanted: Mapping[str, bool] | None = None) -> None:
-        """One more commit, with its files in all partitions, or in those that are wanted."""
+    def add(self, commit: Instant, metadata: CommitMetadata, is_chosen: Mapping[str, bool] | None = None) -> None:
+        """Add a commit with its files in all partitions, or in the chosen ones."""
         for partition_path in metadata.write_stats:
-            if wanted is not None and not wanted[partition_path]:
+            if is_chosen is not None and not is_chosen[partition_path]:
                 continue
             files = self.partitions.setdefault(partition_path, PartitionFiles())
             for stat in metadata.write_stats[partition_path]:
@@ -111,12 +111,12 @@ class CommittedFiles:
         self,
         timeline: Timeline,
         read_commits: Callable[[Sequence[Instant]], Iterable[CommitMetadata]],
-        known: FoldedCommits | None = None,
+        fold: FoldedCommits | None = None,
     ) -> None:
         self._commits = timeline.commits
         self._by_time = timeline.commit_at
         self._payloads = read_commits
-        self.known = known
+        self.fold = fold
         """What was read; None before it was asked for."""
         self._of_choice: FoldedCommits | None = None
         self._left_out: frozenset[str] = frozenset()
@@ -125,13 +125,13 @@ class CommittedFiles:
     def following(self, timeline: Timeline, commit: Instant) -> CommittedFiles:
         """The same after one more commit, the newest of `timeline`; what was read for this one is not read again."""
         later = CommittedFiles(timeline, self._payloads)
-        if self.known is not None:
+        if self.fold is not None:
             (metadata,) = self._payloads([commit])
-            partitions = self.known.partitions.copy()
+            partitions = self.fold.partitions.copy()
             for touched in metadata.write_stats.keys() & partitions.keys():
                 partitions[touched] = partitions[touched].copy()
-            later.known = FoldedCommits(partitions, self.known.replaced.copy())
-            later.known.add(commit, metadata)
+            later.fold = FoldedCommits(partitions, self.fold.replaced.copy())
+            later.fold.add(commit, metadata)
         return later
 
     @property
@@ -140,16 +140,16 @@ class CommittedFiles:
         return self._folded.written
 
     def partitions_of(self, choice: Choice) -> tuple[str, ...]:
-        """Those of a choice. Until others are asked for, only what commits say of these is decoded."""
-        if self.known is not None:
-            return tuple(compress(self.known.written, choice.wants(self.known.written)))
-        folded, wanted = FoldedCommits(), dict[str, bool]()
+        """The partitions of a choice. Until others are asked for, only their parts of commits are decoded."""
+        if self.fold is not None:
+            return tuple(compress(self.fold.written, choice.wants(self.fold.written)))
+        folded, is_chosen = FoldedCommits(), dict[str, bool]()
         for commit, metadata in zip(self._commits, self._payloads(self._commits), strict=True):
-            fresh = [path for path in metadata.write_stats if path not in wanted]
-            wanted.update(zip(fresh, choice.wants(fresh), strict=True))
-            folded.add(commit, metadata, wanted)
+            fresh = [path for path in metadata.write_stats if path not in is_chosen]
+            is_chosen.update(zip(fresh, choice.wants(fresh), strict=True))
+            folded.add(commit, metadata, is_chosen)
         self._of_choice = folded
-        self._left_out = frozenset(path for path, is_wanted in wanted.items() if not is_wanted)
+        self._left_out = frozenset(path for path, is_wanted in is_chosen.items() if not is_wanted)
         return folded.written
 
     def of(self, partition_path: str) -> PartitionFiles:
@@ -179,13 +179,13 @@ class CommittedFiles:
     @property
     def replaced(self) -> Mapping[FileGroupId, InstantTime]:
         """File group -> instant of the completed replacecommit that replaced it."""
-        return (self.known or self._of_choice or self._folded).replaced
+        return (self.fold or self._of_choice or self._folded).replaced
 
     @property
     def _folded(self) -> FoldedCommits:
-        if self.known is None:
+        if self.fold is None:
             folded = FoldedCommits()
             for commit, metadata in zip(self._commits, self._payloads(self._commits), strict=True):
                 folded.add(commit, metadata)
-            self.known = folded
-        return self.known
+            self.fold = folded
+        return self.fold

@@ -137,11 +137,11 @@ def stored_places(storage: Storage) -> list[ConsumerPlace]:
 
     def read(name: str) -> ConsumerPlace | None:
         try:
-            found = read_place(storage, name)
+            stored = read_place(storage, name)
         except CorruptFileError as exc:
             log.warning("%s", exc)
             return None
-        return None if found is None else found.place
+        return None if stored is None else stored.place
 
     places = storage.each(read, consumer_names(storage))
     return [place for place in places if place is not None]
@@ -163,13 +163,13 @@ def consumers_of(context: TableContext, snapshot: Snapshot) -> list[ConsumerInfo
 
 def lag_behind(context: TableContext, snapshot: Snapshot, position: InstantTime | None) -> ConsumerLag:
     """What was committed after a position."""
-    found = [i.position for i in unread_commits(snapshot.active, snapshot.timeline, position)]
+    positions = [i.position for i in unread_commits(snapshot.active, snapshot.timeline, position)]
     if begins_in_archive(snapshot.timeline, position) and snapshot.archived.files:
         span = InstantRange(position)
         old = (i for i in snapshot.archived.commits if i.time not in snapshot.timeline.commit_at)
-        found += [i.position for i in old if span.contains(i.position)]
-    oldest = min(found, default=None)
-    return ConsumerLag(len(found), 0.0 if oldest is None else max(0.0, context.clock.age_s(oldest)))
+        positions += [i.position for i in old if span.contains(i.position)]
+    oldest = min(positions, default=None)
+    return ConsumerLag(len(positions), 0.0 if oldest is None else max(0.0, context.clock.age_s(oldest)))
 
 
 def begins_in_archive(timeline: Timeline, position: InstantTime | None) -> bool:
@@ -181,9 +181,9 @@ def begins_in_archive(timeline: Timeline, position: InstantTime | None) -> bool:
 def unread_commits(active: ActiveTimeline, timeline: Timeline, position: InstantTime | None) -> list[Instant]:
     """The commits of the active timeline that changed rows after a position, oldest first."""
     moved = timeline.compactions | timeline.log_compactions
-    found = [i for i in timeline.completed_in(InstantRange(position)) if i.time not in moved]
-    kept = [i for i in found if not (i.action is Action.REPLACECOMMIT and _is_clustering(active, i))]
-    return sorted(kept, key=lambda i: i.position)
+    commits = [i for i in timeline.completed_in(InstantRange(position)) if i.time not in moved]
+    unread = [i for i in commits if not (i.action is Action.REPLACECOMMIT and _is_clustering(active, i))]
+    return sorted(unread, key=lambda i: i.position)
 
 
 def _is_clustering(active: ActiveTimeline, instant: Instant) -> bool:

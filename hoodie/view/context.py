@@ -71,19 +71,19 @@ class Snapshot:
         properties: Mapping[str, str],
         archived: ArchivedTimeline,
         *,
-        seen: FileSystemView | None = None,
+        last_view: FileSystemView | None = None,
         timeline: Timeline | None = None,
         skeletons: BootstrapIndex | None = None,
     ) -> None:
-        """`listing`: of the files under a timeline; `skeletons`: of a bootstrapped table."""
+        """`listing`: makes the listing under a timeline; `skeletons`: the index of a bootstrapped table."""
         self.active = active
         self.properties = properties
         self.timeline: Timeline = active.load() if timeline is None else timeline
         self.archived = archived
-        same = seen is not None and seen.timeline == self.timeline
+        same = last_view is not None and last_view.timeline == self.timeline
         self.view = (
-            seen
-            if seen is not None and same
+            last_view
+            if last_view is not None and same
             else FileSystemView(listing(self.timeline), active, self.timeline, archived, skeletons=skeletons)
         )
 
@@ -100,10 +100,10 @@ class Snapshot:
     def with_columns(self, added: pa.Schema) -> Snapshot:
         """The same rows with columns of these that are not there behind the others: null in all of them."""
         stored = self.schema if self.schema is not None else pa.schema([])
-        found = copy.copy(self)
-        found.schema = pa.schema([*stored, *(field for field in added if field.name not in stored.names)])
-        found.history = hoodie.view.columns.history_after(self.history, found.schema, hoodie.view.columns.NO_VERSION)
-        return found
+        result = copy.copy(self)
+        result.schema = pa.schema([*stored, *(field for field in added if field.name not in stored.names)])
+        result.history = hoodie.view.columns.history_after(self.history, result.schema, hoodie.view.columns.NO_VERSION)
+        return result
 
     def schema_of_plan(self, instant: InstantTime) -> pa.Schema | None:
         """The columns of files that a service's plan of this instant writes, where columns have a history: those of its moment.
@@ -267,30 +267,30 @@ class TableContext:
     def lock_timeout_s(self) -> float:
         return self.concurrency.lock_timeout_s
 
-    def snapshot(self, seen: FileSystemView | None = None, timeline: Timeline | None = None) -> Snapshot:
-        """The table as it is now, or was under this timeline. Where the timeline is that of `seen`, what that has listed is not listed
+    def snapshot(self, last_view: FileSystemView | None = None, timeline: Timeline | None = None) -> Snapshot:
+        """The table as it is now, or was under this timeline. Where `last_view` has the same timeline, its listing is not made
         again.
 
         Raises:
             TableNotFoundError: the table was deleted since it was opened. TableChangedError: it got another version since.
         """
-        found = Snapshot(
+        result = Snapshot(
             self.listing_under,
             self.active,
             self.config.raw,
             self.archived(),
-            seen=seen,
+            last_view=last_view,
             timeline=timeline,
             skeletons=self.skeletons,
         )
-        if not found.timeline.instants:
+        if not result.timeline.instants:
             if not self.storage.exists(PROPERTIES):
                 load_config(self.storage)
             foreign = foreign_timeline(self.storage, self.config)
             if foreign is not None:
                 _require_same_version(self.config, load_config(self.storage))
                 raise CorruptFileError(f"{self.storage.uri}/{foreign}; {doctor_of(f'{self.storage.uri}/.hoodie/')}")
-        return found
+        return result
 
     def ask(self, question: Callable[[Snapshot], T]) -> T:
         """The answer for the newest snapshot. Where files of it are gone because the table moved on meanwhile (a clean, a rollback),
@@ -315,16 +315,16 @@ class TableContext:
         """What the last write of this process into this table listed and published, for the caller alone; whether it still holds
         is settled by the timeline.
         """
-        found = self.cache.take(_FOUND, self.storage.identity)
-        if found is None:
+        content = self.cache.take(_FOUND, self.storage.identity)
+        if content is None:
             return None
-        listing = self.listing_under(found.timeline)
-        return FileSystemView.of(found, listing, self.active, self.archived(), skeletons=self.skeletons)
+        listing = self.listing_under(content.timeline)
+        return FileSystemView.of(content, listing, self.active, self.archived(), skeletons=self.skeletons)
 
     def keep_view(self, view: FileSystemView) -> None:
         """Leave it to the next write, which may open the table anew."""
-        found = view.found
-        self.cache.put(_FOUND, self.storage.identity, found, _GROUP_BYTES * sum(map(len, found.groups.values())))
+        content = view.content
+        self.cache.put(_FOUND, self.storage.identity, content, _GROUP_BYTES * sum(map(len, content.groups.values())))
 
     def completing(self, instant: Instant) -> Instant:
         """A completed instant with the time of its completion, where its file names that: now, and above all on the timeline.
@@ -370,7 +370,7 @@ def lost_properties(storage: Storage) -> str | None:
     migration in place that has not ended has not made one.
     """
     try:
-        found = storage.read(PROPERTIES)
+        data = storage.read(PROPERTIES)
     except FileNotFoundError:
         is_backed_up = storage.exists(PROPERTIES_BACKUP)
         if not is_backed_up and not any(
@@ -383,17 +383,17 @@ def lost_properties(storage: Storage) -> str | None:
     except IsADirectoryError:
         return FOLDER_OF_PROPERTIES
     else:
-        if found.strip():
+        if data.strip():
             return None
         is_backed_up = storage.exists(PROPERTIES_BACKUP)
         what = f"{PROPERTIES} is empty"
     return f"{what}, and its backup is there: an update died on the way" if is_backed_up else what
 
 
-def _require_same_version(opened: TableConfig, now: TableConfig) -> None:
-    if now.version is not opened.version:
+def _require_same_version(before: TableConfig, now: TableConfig) -> None:
+    if now.version is not before.version:
         raise TableChangedError(
-            f"table {now.uri} was of version {int(opened.version)} when it was opened, and is of version {int(now.version)} now; "
+            f"table {now.uri} was of version {int(before.version)} when it was opened, and is of version {int(now.version)} now; "
             "open it again"
         )
 
@@ -405,7 +405,7 @@ def load_config(storage: Storage) -> TableConfig:
         TableNotFoundError: nothing of a table is there. UnsupportedTableError: a version or layout we do not know.
         CorruptFileError: the file is damaged, empty or gone, and so is the backup, or there is none.
     """
-    damage: CorruptFileError | None = None
+    first_error: CorruptFileError | None = None
     for path in (PROPERTIES, PROPERTIES_BACKUP, PROPERTIES):
         try:
             data = storage.read(path)
@@ -415,14 +415,14 @@ def load_config(storage: Storage) -> TableConfig:
             try:
                 return parse_table_config(parse_properties_file(data, path=f"{storage.uri}/{path}"), uri=storage.uri)
             except CorruptFileError as exc:
-                damage = damage or exc
-    if damage is not None:
-        raise damage
-    lost = lost_properties(storage)
-    if lost is not None:
-        first = "Delete it; then " if lost is FOLDER_OF_PROPERTIES else ""
+                first_error = first_error or exc
+    if first_error is not None:
+        raise first_error
+    why = lost_properties(storage)
+    if why is not None:
+        first = "Delete it; then " if why is FOLDER_OF_PROPERTIES else ""
         raise CorruptFileError(
-            f"table {storage.uri} cannot be opened: {lost}. {first}{hoodie_command('repair', storage.uri, 'properties')} shows what "
+            f"table {storage.uri} cannot be opened: {why}. {first}{hoodie_command('repair', storage.uri, 'properties')} shows what "
             "can be put back, and from where"
         )
     if storage.exists(BOOTSTRAP_BEGUN):

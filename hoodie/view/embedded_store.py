@@ -32,7 +32,7 @@ class EmbeddedStore:
         self._folder = tempfile.mkdtemp(prefix="hoodie-view-", dir=folder)
         self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._number = 0
-        self._db: Any = self._opened()
+        self._db: Any = self._new_database()
 
     @property
     def memory_bytes(self) -> int:
@@ -54,14 +54,14 @@ class EmbeddedStore:
     def clear(self) -> None:
         self._db.close()
         shutil.rmtree(self._path, ignore_errors=True)
-        self._db = self._opened()
+        self._db = self._new_database()
 
     def close(self) -> None:
         if self._finalizer.alive:
             self._db.close()
             self._finalizer()
 
-    def _opened(self) -> Any:
+    def _new_database(self) -> Any:
         self._number += 1
         self._path = os.path.join(self._folder, str(self._number))
         options = self._rocksdict.Options(raw_mode=True)

@@ -29,26 +29,26 @@ def schema_json_of_files(storage: Storage, stats: Iterable[WriteStat]) -> str | 
     written = sorted(stats, key=lambda stat: stat.log_version is not None)
     for stat in written:
         try:
-            found = _of_base_file(storage, stat) if stat.log_version is None else _of_log(storage, stat)
+            result = _of_base_file(storage, stat) if stat.log_version is None else _of_log(storage, stat)
         except (MissingFileError, FileNotFoundError):
             continue  # cleaned
-        if found is not None:
-            return found
+        if result is not None:
+            return result
     return None
 
 
 def _of_base_file(storage: Storage, stat: WriteStat) -> str:
     with open_base_file(storage, _Stored(stat.path, stat.file_size_bytes)) as (file, metadata):
-        stated = read_footer(metadata, path=stat.path).avro_schema_json
-        if stated is not None:
-            return stated
+        schema_json = read_footer(metadata, path=stat.path).avro_schema_json
+        if schema_json is not None:
+            return schema_json
         return json.dumps(avro_from_arrow(without_meta_fields(stored_schema(file)), table_name="table"))
 
 
 def _of_log(storage: Storage, stat: WriteStat) -> str | None:
     """Of the newest data block with all columns."""
-    found = None
+    result = None
     for block in scan_blocks(storage.read(stat.path)):
         if isinstance(block, LogBlock) and block.header.get(HeaderKey.IS_PARTIAL, "").lower() != "true":
-            found = block.header.get(HeaderKey.SCHEMA) or found
-    return found
+            result = block.header.get(HeaderKey.SCHEMA) or result
+    return result

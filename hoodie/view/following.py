@@ -46,13 +46,13 @@ def lost_track(
     """
     there, before = completed(new), completed(old)
     first = _first_write(new)
-    kept = [i for i in old.commits if i.time not in undone]
-    is_bound = bool(kept) and not _is_before(kept[-1], first)
-    gone = [i for i in kept if (i.time, i.action) not in there]
-    for instant in gone:
+    remaining = [i for i in old.commits if i.time not in undone]
+    is_bound = bool(remaining) and not _is_before(remaining[-1], first)
+    missing = [i for i in remaining if (i.time, i.action) not in there]
+    for instant in missing:
         if not _is_before(instant, first):
             return f"{instant} is gone from the timeline, and nothing says why"
-    if not is_bound and (gone or has_archived()):
+    if not is_bound and (missing or has_archived()):
         return "commits were archived since"
     for instant in old.pending():
         reason = None if instant.time in undone else _vanished(instant, new, there, first, has_archived)
@@ -107,7 +107,7 @@ class PartitionChange:
     """Name -> size."""
     grown: dict[str, int] = field(default_factory=dict)
     """The same, of files that need not be there."""
-    named: set[str] = field(default_factory=set)
+    log_paths: set[str] = field(default_factory=set)
     """Logs that a commit has seen in its slices."""
     cleaned: set[str] = field(default_factory=set)
     unclear: bool = False
@@ -125,7 +125,7 @@ class PartitionChange:
             self.unclear = True
             return
         self.written[name] = max(stat.file_size_bytes, self.written.get(name, 0))
-        self.named.update(each for each in stat.log_files if not each.endswith(_CHANGE_LOG))
+        self.log_paths.update(each for each in stat.log_files if not each.endswith(_CHANGE_LOG))
 
     def applied(self, files: Files) -> Files | None:
         """The files after it; None where only a listing tells. To apply it twice changes nothing more."""
@@ -137,7 +137,7 @@ class PartitionChange:
         for name, size in self.grown.items():
             if name in after:
                 after[name] = max(size, after[name])
-        if not self.named <= after.keys():
+        if not self.log_paths <= after.keys():
             return None
         if (self.written or self.disarming) and not any(name.startswith(PARTITION_METADATA) for name in after):
             if files:
@@ -206,7 +206,7 @@ def counted_files(
     What is left out counts nowhere: a base file of an instant that is not completed comes by that one's metadata, and one that its
     commit does not name is taken away without a word on the timeline, and before its commit is archived.
     """
-    found = {}
+    result = {}
     for info in infos:
         name = name_of(info.path)
         base, log = parse_base_file(name), parse_log_file(name)
@@ -220,5 +220,5 @@ def counted_files(
         else:
             counts = name.startswith(PARTITION_METADATA)
         if counts:
-            found[name] = info.size_bytes
-    return found
+            result[name] = info.size_bytes
+    return result

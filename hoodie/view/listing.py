@@ -66,13 +66,13 @@ class Chosen(NamedTuple):
     """Partitions, or folders with all partitions below, that are not among them."""
 
     @classmethod
-    def of(cls, choice: Choice, found: AllFiles, left_out: int = 0) -> Chosen:
-        """The wanted ones of these folders."""
-        folders = list(found.files)
-        wanted = set(compress(folders, choice.wants(folders)))
-        partitions = tuple(path for path in found.partitions if path in wanted)
-        files = {folder: files for folder, files in found.files.items() if folder in wanted}
-        return cls(AllFiles(partitions, files), left_out + len(found.partitions) - len(partitions))
+    def of(cls, choice: Choice, all_files: AllFiles, left_out: int = 0) -> Chosen:
+        """Those of these folders that the choice admits."""
+        folders = list(all_files.files)
+        admitted = set(compress(folders, choice.wants(folders)))
+        partitions = tuple(path for path in all_files.partitions if path in admitted)
+        files = {folder: files for folder, files in all_files.files.items() if folder in admitted}
+        return cls(AllFiles(partitions, files), left_out + len(all_files.partitions) - len(partitions))
 
 
 class Listing(Protocol):
@@ -122,7 +122,7 @@ class Catalogue(Protocol):
         """Column -> its bounds in each of these base files; None where they are not known."""
         ...
 
-    def made_bounds(self, timeline: Timeline, made: Made, paths: Sequence[str]) -> Sequence[ValueRange | None] | None:
+    def made_bounds(self, timeline: Timeline, value: Made, paths: Sequence[str]) -> Sequence[ValueRange | None] | None:
         """The bounds of what is made of a column in each of these files, logs among them; None where no index has them."""
         ...
 
@@ -170,9 +170,9 @@ class StorageListing:
     def chosen_files(self, choice: Choice) -> Chosen:
         folders, files, left_out = [""], [], 0
         for _ in range(choice.levels):
-            listed = list(chain.from_iterable(self.storage.each(self.storage.list, folders)))
-            files += [info for info in listed if not info.is_folder]
-            below = [info.path for info in listed if info.is_folder and info.path != HOODIE]
+            infos = list(chain.from_iterable(self.storage.each(self.storage.list, folders)))
+            files += [info for info in infos if not info.is_folder]
+            below = [info.path for info in infos if info.is_folder and info.path != HOODIE]
             folders = list(compress(below, choice.leads(below)))
             left_out += len(below) - len(folders)
         files += chain.from_iterable(self.storage.each(partial(self.storage.list, recursive=True), folders))

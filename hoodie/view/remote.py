@@ -89,8 +89,8 @@ class RemoteFiles:
         params = self._params(timeline)
         if self._has_files:
             try:
-                found = self._asked_files(params, list(partition_paths))
-                return [_infos(path, _sizes(found.get(path))) for path in partition_paths]
+                files_of = self._asked_files(params, list(partition_paths))
+                return [_infos(path, _sizes(files_of.get(path))) for path in partition_paths]
             except UnknownPathError:
                 self._has_files = False
 
@@ -109,8 +109,8 @@ class RemoteFiles:
         params = self._params(timeline)
         if self._has_files:
             try:
-                found = self._client.post(_FILES, params, b"null")
-                partitions, files = _fields(found)
+                answer = self._client.post(_FILES, params, b"null")
+                partitions, files = _fields(answer)
                 return AllFiles(tuple(partitions), {path: _infos(path, _sizes(each)) for path, each in files.items()})
             except UnknownPathError:
                 self._has_files = False

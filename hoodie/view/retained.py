@@ -48,7 +48,7 @@ class Retention:
         groups = {group.id for path in self._view.every_partition() for group in self._view.file_groups(path)}
         # A group that was replaced later may have left no file at all.
         groups.update(self._view.committed.replaced)
-        return [found for found in self.cleaned(sorted(groups)) if self._existed(found.group)]
+        return [each for each in self.cleaned(sorted(groups)) if self._existed(each.group)]
 
     def _existed(self, group: FileGroupId) -> bool:
         stored = self._view.group_of(group)

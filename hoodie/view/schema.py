@@ -39,15 +39,15 @@ def table_schema(
     if until is not None:
         commits = tuple(each for each in commits if each.time <= until)
     schemas = (
-        (instant, stated)
+        (instant, schema)
         for instant in commits
-        if (stated := stated_schema(instant, active.read_commit(instant))) is not None
+        if (schema := stated_schema(instant, active.read_commit(instant))) is not None
     )
     newest = next(schemas, None)
     if newest is not None:
-        found = _with_columns_of_folders(newest[1], properties)
-        _require_kin(newest[0], found, schemas, properties)
-        return found
+        result = _with_columns_of_folders(newest[1], properties)
+        _require_kin(newest[0], result, schemas, properties)
+        return result
     if properties.get(CREATE_SCHEMA):
         return _columns_of(properties[CREATE_SCHEMA])
     text = _schema_json_of_files(active, commits)
@@ -55,46 +55,46 @@ def table_schema(
 
 
 def _require_kin(
-    instant: Instant, stated: pa.Schema, older: Iterator[tuple[Instant, pa.Schema]], properties: Mapping[str, str]
+    instant: Instant, schema: pa.Schema, older: Iterator[tuple[Instant, pa.Schema]], properties: Mapping[str, str]
 ) -> None:
     """Refuse a schema without columns of keys and paths that the schema before has: rows would be read as nulls.
 
     Such columns stay for the life of a table. If no schema has them, it is the properties that are wrong.
     """
     fields = ",".join(properties.get(PROPERTY_OF[each], "") for each in ("record_key_fields", "partition_fields"))
-    lacking = {name for each in fields.split(",") if (name := re.split("[.:]", each.strip())[0])} - {*stated.names}
+    lacking = {name for each in fields.split(",") if (name := re.split("[.:]", each.strip())[0])} - {*schema.names}
     before, former = next(older, (None, None)) if lacking else (None, None)
-    if former is not None and (lost := sorted(lacking & {*former.names})):
+    if former is not None and (missing := sorted(lacking & {*former.names})):
         raise CorruptFileError(
-            f"the schema in the metadata of {instant} lacks {', '.join(lost)}, which keys or paths are made of and the schema of "
+            f"the schema in the metadata of {instant} lacks {', '.join(missing)}, which keys or paths are made of and the schema of "
             f"{before} has: the metadata are damaged"
         )
 
 
-def _with_columns_of_folders(stated: pa.Schema, properties: Mapping[str, str]) -> pa.Schema:
+def _with_columns_of_folders(schema: pa.Schema, properties: Mapping[str, str]) -> pa.Schema:
     """With the partition columns that files leave out, as the table was created with them; else as texts.
 
     Apache Hudi's commits do not state such columns, or state them as texts whatever they were.
     """
     if properties.get(DROP_COLUMNS, "").strip().lower() != "true":
-        return stated
+        return schema
     created = _columns_of(properties[CREATE_SCHEMA]) if properties.get(CREATE_SCHEMA) else pa.schema([])
     for text in properties.get(PARTITION, "").split(","):
         name = text.partition(":")[0].strip()
-        at = stated.get_field_index(name)
+        at = schema.get_field_index(name)
         if name in created.names:
             field = created.field(name)
-            stated = stated.append(field) if at < 0 else stated.set(at, field)
+            schema = schema.append(field) if at < 0 else schema.set(at, field)
         elif name and at < 0:
-            stated = stated.append(pa.field(name, pa.string()))
-    return stated
+            schema = schema.append(pa.field(name, pa.string()))
+    return schema
 
 
 def table_schema_json(active: ActiveTimeline, timeline: Timeline, properties: Mapping[str, str]) -> str | None:
     """The Avro schema that `table_schema` is made of, as it was written."""
     commits = timeline.commits[::-1]
-    stated = next(filter(None, (active.read_commit(instant).schema_json for instant in commits)), None)
-    return stated or properties.get(CREATE_SCHEMA) or _schema_json_of_files(active, commits)
+    newest = next(filter(None, (active.read_commit(instant).schema_json for instant in commits)), None)
+    return newest or properties.get(CREATE_SCHEMA) or _schema_json_of_files(active, commits)
 
 
 _LOST_TYPES = ("blob",)
@@ -109,19 +109,19 @@ def refuse_lost_types(active: ActiveTimeline, timeline: Timeline, properties: Ma
     for field in parse_schema(text)["fields"]:
         branches = field["type"] if isinstance(field["type"], list) else [field["type"]]
         kinds = [each.get("logicalType") for each in branches if isinstance(each, dict)]
-        lost = next((kind for kind in kinds if kind in _LOST_TYPES), None)
-        if lost is not None:
+        unwritable = next((kind for kind in kinds if kind in _LOST_TYPES), None)
+        if unwritable is not None:
             raise UnsupportedTableError(
-                f"table {table} can be read, not written: column {field['name']!r} is a {str(lost).upper()} of Apache Hudi, which "
-                "this release reads as a struct and would write as one; write it with Apache Hudi"
+                f"table {table} can be read, not written: column {field['name']!r} is a {str(unwritable).upper()} of Apache "
+                "Hudi, which this release reads as a struct and would write as one; write it with Apache Hudi"
             )
 
 
 def _schema_json_of_files(active: ActiveTimeline, commits: Iterable[Instant]) -> str | None:
     """Of the newest of these commits that has a file."""
     of_files = hoodie.view.file_schema.schema_json_of_files
-    found = (of_files(active.storage, active.read_commit(instant).stats()) for instant in commits)
-    return next(filter(None, found), None)
+    texts = (of_files(active.storage, active.read_commit(instant).stats()) for instant in commits)
+    return next(filter(None, texts), None)
 
 
 @lru_cache(maxsize=64)

@@ -41,12 +41,12 @@ def synced_files(storage: Storage, cache: Cache, layout: Layout, options: ViewOp
         OptionError: the store needs a package that is not installed, or the checkpoint's address cannot be opened.
     """
     key = _Key(storage.identity, options)
-    found = cache.find(_SYNCED, key)
-    if found is None:
-        found = _new(storage, layout, options)
+    result = cache.find(_SYNCED, key)
+    if result is None:
+        result = _new(storage, layout, options)
     most = sys.maxsize if options.follows is None else _MOST_BYTES
-    cache.put(_SYNCED, key, found, min(found.store.memory_bytes, most))
-    return found
+    cache.put(_SYNCED, key, result, min(result.store.memory_bytes, most))
+    return result
 
 
 def _new(storage: Storage, layout: Layout, options: ViewOptions) -> SyncedFiles:
@@ -54,6 +54,6 @@ def _new(storage: Storage, layout: Layout, options: ViewOptions) -> SyncedFiles:
     if options.checkpoint is None:
         return SyncedFiles(store)
     checkpoint = Checkpoint.of(open_storage(options.checkpoint), storage.uri)
-    found = checkpoint.load(store, layout) or SyncedFiles(store)
-    found.save = checkpoint.save
-    return found
+    result = checkpoint.load(store, layout) or SyncedFiles(store)
+    result.save = checkpoint.save
+    return result

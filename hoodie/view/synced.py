@@ -137,7 +137,7 @@ class _LostTrackError(Exception):
 class _Learned(NamedTuple):
     """What a listing showed."""
 
-    listed: AllFiles
+    files: AllFiles
     is_kept: bool
     """False where the table changed too much all the time."""
 
@@ -219,12 +219,12 @@ class SyncedListing:
         with self._files.lock:
             self._sync(timeline)
             live = [path for path in partition_paths if unsettled is None or path in unsettled]
-            listed = dict(zip(live, self._listing.files(live) if live else (), strict=True))
-            found = {path: self._files.find(path) for path in partition_paths if path not in listed}
-            listed |= {path: _infos(path, files) for path, files in found.items() if files is not None}
-            unknown = [path for path, files in found.items() if files is None]
-            listed |= self._listed(unknown) if unknown else {}
-            return [listed[path] for path in partition_paths]
+            files_of = dict(zip(live, self._listing.files(live) if live else (), strict=True))
+            known_files = {path: self._files.find(path) for path in partition_paths if path not in files_of}
+            files_of |= {path: _infos(path, files) for path, files in known_files.items() if files is not None}
+            unknown = [path for path, files in known_files.items() if files is None]
+            files_of |= self._list(unknown) if unknown else {}
+            return [files_of[path] for path in partition_paths]
 
     def all_files_under(self, timeline: Timeline, unsettled: frozenset[str] | None) -> AllFiles:
         with self._files.lock:
@@ -232,23 +232,23 @@ class SyncedListing:
             if unsettled is None:
                 return self._listing.all_files()
             if not self._files.is_whole:
-                return self._learn(self._listing.all_files, whole=True).listed
+                return self._learn(self._listing.all_files, whole=True).files
             paths = sorted({*self._files.store.partitions(), *self._files.doubted, *unsettled})
-            found = self.files_under(timeline, paths, unsettled)
-            return AllFiles.of(info for infos in found for info in infos if not info.is_folder)
+            listings = self.files_under(timeline, paths, unsettled)
+            return AllFiles.of(info for infos in listings for info in infos if not info.is_folder)
 
     def chosen_files_under(self, timeline: Timeline, choice: Choice, unsettled: frozenset[str] | None) -> Chosen:
-        """Where not all of the table is known, the storage is asked: what is wanted is less than what following would list."""
+        """Where not all of the table is known, the storage is asked: the choice lists less than following would."""
         with self._files.lock:
             if self._files.is_whole:
                 self._sync(timeline)
             if unsettled is None or not self._files.is_whole:
                 return self._listing.chosen_files(choice)
             paths = sorted({*self._files.store.partitions(), *self._files.doubted, *unsettled})
-            wanted = list(compress(paths, choice.wants(paths)))
-            found = self.files_under(timeline, wanted, unsettled)
-            files = AllFiles.of(info for infos in found for info in infos if not info.is_folder)
-            return Chosen.of(choice, files, len(paths) - len(wanted))
+            paths_of_choice = list(compress(paths, choice.wants(paths)))
+            listings = self.files_under(timeline, paths_of_choice, unsettled)
+            files = AllFiles.of(info for infos in listings for info in infos if not info.is_folder)
+            return Chosen.of(choice, files, len(paths) - len(paths_of_choice))
 
     # -- following -----------------------------------------------------------------------------------------------------
 
@@ -332,8 +332,8 @@ class SyncedListing:
         counted = old.completed_times
         for instant, undo in zip(undoing, undos, strict=True):
             partitions = [each for rollback in undo.rollbacks for each in rollback.partitions]
-            taken = {time for time, _ in undo.undone} & counted
-            if instant.action is Action.RESTORE or taken:
+            times = {time for time, _ in undo.undone} & counted
+            if instant.action is Action.RESTORE or times:
                 changes.add_restore(partitions, {time for time, _ in undo.undone})
             else:
                 changes.add_rollback(partitions)
@@ -348,63 +348,63 @@ class SyncedListing:
 
     def _planned_to_undo(self, timeline: Timeline) -> set[str]:
         """What rollbacks and restores that are at work take back: `ActiveTimeline.load` shows it no more."""
-        found: set[str] = set()
+        result: set[str] = set()
         for instant in timeline.pending(*UNDOING):
             if instant.action is Action.RESTORE:
-                found.update(time for time, _ in self._active.planned_to_undo(instant))
+                result.update(time for time, _ in self._active.planned_to_undo(instant))
             elif target := self._active.rollback_target(instant):
-                found.add(target)
-        return found
+                result.add(target)
+        return result
 
     def unsettled(self, timeline: Timeline) -> frozenset[str] | None:
         """Partitions in which a clean, a rollback or a restore is at work; None: it may be any."""
-        found: set[str] = set()
+        result: set[str] = set()
         for instant in timeline.pending(Action.CLEAN, *UNDOING):
             if instant.action is Action.RESTORE:
                 return None
             try:
                 if instant.action is Action.CLEAN:
                     plan = self._active.read_clean_plan(instant.time)
-                    found.update(plan.files, plan.emptied)
+                    result.update(plan.files, plan.emptied)
                 else:
                     requests = self._active.read_rollback_plan(instant.time).requests
-                    found.update(each.partition_path for each in requests)
+                    result.update(each.partition_path for each in requests)
             except _UNREADABLE:
                 if instant.state is not State.REQUESTED:  # else it is only being planned: nothing was deleted
                     return None
-        return frozenset(found)
+        return frozenset(result)
 
     # -- listing -------------------------------------------------------------------------------------------------------
 
-    def _listed(self, partition_paths: Sequence[str]) -> Mapping[str, Sequence[FileInfo]]:
+    def _list(self, partition_paths: Sequence[str]) -> Mapping[str, Sequence[FileInfo]]:
         """List partitions, and know them from now on."""
 
         def look() -> AllFiles:
-            found = zip(partition_paths, self._listing.files(partition_paths), strict=True)
-            return AllFiles(tuple(partition_paths), dict(found))
+            pairs = zip(partition_paths, self._listing.files(partition_paths), strict=True)
+            return AllFiles(tuple(partition_paths), dict(pairs))
 
-        listed, is_kept = self._learn(look, whole=False)
+        learned, is_kept = self._learn(look, whole=False)
         if not is_kept:
-            return listed.files
-        found = {path: self._files.find(path) for path in partition_paths}
+            return learned.files
+        pairs = {path: self._files.find(path) for path in partition_paths}
         # One that was in doubt again at once is as it was listed: to be there now is enough for who began before.
-        return {path: listed.files[path] if files is None else _infos(path, files) for path, files in found.items()}
+        return {path: learned.files[path] if files is None else _infos(path, files) for path, files in pairs.items()}
 
     def _learn(self, look: Callable[[], AllFiles], *, whole: bool) -> _Learned:
         """Take in a listing."""
         files = self._files
         for _ in range(_LISTED_AGAIN):
-            listed = look()
+            listing = look()
             after = self._active.load()
             committed = self._committed_of(after)
-            for path, infos in listed.files.items():
+            for path, infos in listing.files.items():
                 files.put(path, counted_files(path, infos, after, committed))
             files.is_whole |= whole
             if self._follow(after):
-                files.learned += len(listed.files)
+                files.learned += len(listing.files)
                 files.save_if_due()
-                return _Learned(listed, is_kept=True)
-        return _Learned(listed, is_kept=False)
+                return _Learned(listing, is_kept=True)
+        return _Learned(listing, is_kept=False)
 
     def _committed_of(self, timeline: Timeline) -> CommittedFiles:
         if self._committed is None or self._committed_on != timeline.instants:

@@ -78,7 +78,7 @@ class FileSystemView:
         self._archived = archived
         self.committed = CommittedFiles(timeline, active.read_commits)
         self._groups: dict[str, tuple[FileGroup, ...]] = {}
-        self._listed: dict[str, Sequence[FileInfo]] = {}
+        self._infos: dict[str, Sequence[FileInfo]] = {}
         """The files of partitions of which nobody has asked for the file groups."""
         self._by_id: dict[str, dict[FileGroupId, FileGroup]] = {}
         self._partitions: tuple[str, ...] | None = None
@@ -99,14 +99,14 @@ class FileSystemView:
         later = FileSystemView(self._listing, self._active, timeline, self._archived, skeletons=self._skeletons)
         later.committed = self.committed.following(timeline, commit)
         later._groups = self._groups.copy()
-        later._by_id = {path: found for path, found in self._by_id.items() if path not in metadata.write_stats}
+        later._by_id = {path: by_id for path, by_id in self._by_id.items() if path not in metadata.write_stats}
         later._compactions, later._clusterings = self._compactions, self._clusterings
         if self._partitions is not None and metadata.write_stats.keys() <= set(self._partitions):
             later._partitions = self._partitions
         for partition_path, stats in metadata.write_stats.items():
-            listed = self._groups.get(partition_path)
-            if listed is not None:
-                added = with_written(partition_path, listed, stats, commit.time)
+            groups = self._groups.get(partition_path)
+            if groups is not None:
+                added = with_written(partition_path, groups, stats, commit.time)
                 if added is None:
                     del later._groups[partition_path]
                     later._partitions = None
@@ -115,7 +115,7 @@ class FileSystemView:
         return later
 
     def beside_clean(
-        self, timeline: Timeline, clean: str, gone: Mapping[str, Collection[str]] = NOTHING_GONE
+        self, timeline: Timeline, clean: str, deleted_files: Mapping[str, Collection[str]] = NOTHING_GONE
     ) -> FileSystemView | None:
         """What a listing would show when a clean has come one state further, and has deleted these files by now (names by
         partition path). None where more than that has happened.
@@ -124,15 +124,15 @@ class FileSystemView:
         """
         if _but(timeline, clean) != _but(self.timeline, clean):
             return None
-        later = FileSystemView.of(self.found, self._listing, self._active, self._archived, skeletons=self._skeletons)
+        later = FileSystemView.of(self.content, self._listing, self._active, self._archived, skeletons=self._skeletons)
         later.timeline = timeline
-        later.committed = CommittedFiles(timeline, self._active.read_commits, self.committed.known)
+        later.committed = CommittedFiles(timeline, self._active.read_commits, self.committed.fold)
         later._groups, later._by_id = self._groups.copy(), self._by_id.copy()
-        for partition_path, names in gone.items():
-            listed = later._groups.get(partition_path)
-            if listed is not None:
+        for partition_path, names in deleted_files.items():
+            groups = later._groups.get(partition_path)
+            if groups is not None:
                 remaining = {
-                    file for group in listed for each in group.slices for file in (each.base, *each.logs) if file
+                    file for group in groups for each in group.slices for file in (each.base, *each.logs) if file
                 }
                 infos = [FileInfo(f.path, f.size_bytes, 0.0, False, None) for f in remaining if f.name not in names]
                 later._by_id.pop(partition_path, None)
@@ -142,27 +142,27 @@ class FileSystemView:
     @classmethod
     def of(
         cls,
-        found: Found,
+        content: Found,
         listing: Listing,
         active: ActiveTimeline,
         archived: ArchivedTimeline | None = None,
         *,
         skeletons: BootstrapIndex | None = None,
     ) -> FileSystemView:
-        """The view that has found this, with further questions to this opening of the same table."""
-        view = cls(listing, active, found.timeline, archived, skeletons=skeletons)
-        view.committed = CommittedFiles(found.timeline, active.read_commits, found.committed)
-        view._groups, view._by_id = found.groups, found.by_id
-        view._partitions, view._compactions = found.partitions, found.compactions
-        view._clusterings = found.clusterings
+        """A view with this content; further questions go to this opening of the same table."""
+        view = cls(listing, active, content.timeline, archived, skeletons=skeletons)
+        view.committed = CommittedFiles(content.timeline, active.read_commits, content.committed)
+        view._groups, view._by_id = content.groups, content.by_id
+        view._partitions, view._compactions = content.partitions, content.compactions
+        view._clusterings = content.clusterings
         return view
 
     @property
-    def found(self) -> Found:
-        """For one other view: both fill the same dictionaries."""
+    def content(self) -> Found:
+        """What another view of the table may go on with; both fill the same dictionaries."""
         return Found(
             self.timeline,
-            self.committed.known,
+            self.committed.fold,
             self._groups,
             self._by_id,
             self._partitions,
@@ -231,22 +231,22 @@ class FileSystemView:
     def partitions(self) -> tuple[str, ...]:
         """Every partition path of the table. All files are listed for it."""
         if self._partitions is None:
-            found = self._listing.all_files()
-            self._partitions = found.partitions
-            self._keep_listed(found)
+            listing = self._listing.all_files()
+            self._partitions = listing.partitions
+            self._keep_listed(listing)
         return self._partitions
 
-    def _keep_listed(self, found: AllFiles) -> None:
-        """Their file groups are made when somebody asks for them."""
-        for folder in {*found.partitions, *filter(is_partition_path, found.files)} - self._groups.keys():
-            self._listed[folder] = found.files.get(folder, ())
+    def _keep_listed(self, listing: AllFiles) -> None:
+        """Keep the listed files; their file groups are made on demand."""
+        for folder in {*listing.partitions, *filter(is_partition_path, listing.files)} - self._groups.keys():
+            self._infos[folder] = listing.files.get(folder, ())
 
     def every_partition(self) -> tuple[str, ...]:
         """The same with those into which commits wrote, and of which nothing may be left; and with folders that hold files of
         commits, archived ones among them, and have lost the file that makes them partitions.
         """
         partitions = {*self.partitions(), *self.committed.partitions}
-        others = {*self._groups, *self._listed} - partitions
+        others = {*self._groups, *self._infos} - partitions
         return tuple(sorted({*partitions, *filter(self._holds_rows, others)}))
 
     def _holds_rows(self, folder: str) -> bool:
@@ -272,21 +272,21 @@ class FileSystemView:
     def _list(self, partition_paths: Iterable[str]) -> None:
         """Those that were not listed yet, at the same time."""
         missing = [path for path in partition_paths if path not in self._groups]
-        unknown = [path for path in missing if path not in self._listed]
-        self._listed.update(zip(unknown, self._listing.files(unknown) if unknown else (), strict=True))
+        unknown = [path for path in missing if path not in self._infos]
+        self._infos.update(zip(unknown, self._listing.files(unknown) if unknown else (), strict=True))
         for path in missing:
-            self._groups[path] = self._build(path, self._listed[path])
-            del self._listed[path]
+            self._groups[path] = self._build(path, self._infos[path])
+            del self._infos[path]
 
     def list_chosen(self, choice: Choice) -> ChosenPartitions:
         """The partitions of a choice, as `every_partition` has those of the table; their files are listed for it, and no others."""
         if self._partitions is None:
-            found, left_out = self._listing.chosen_files(choice)
-            self._keep_listed(found)
-            there = {*found.partitions, *self.committed.partitions_of(choice)}
-            others = {folder for folder in filter(is_partition_path, found.files) if folder not in there}
+            listing, left_out = self._listing.chosen_files(choice)
+            self._keep_listed(listing)
+            there = {*listing.partitions, *self.committed.partitions_of(choice)}
+            others = {folder for folder in filter(is_partition_path, listing.files) if folder not in there}
             paths = tuple(sorted({*there, *filter(self._holds_rows, others)}))
-            return ChosenPartitions(paths, frozenset(found.partitions), left_out)
+            return ChosenPartitions(paths, frozenset(listing.partitions), left_out)
         every = self.every_partition()
         paths = tuple(compress(every, choice.wants(every)))
         return ChosenPartitions(paths, frozenset(self._partitions), len(every) - len(paths))
@@ -310,7 +310,7 @@ class FileSystemView:
         else:
             chosen = marked = tuple(sorted(set(partition_paths)))
         then = self._then(until)
-        found = []
+        result = []
         self._list(chosen)
         for partition_path in chosen:
             for group in self.file_groups(partition_path):
@@ -324,8 +324,8 @@ class FileSystemView:
                         f"sees the files of partition {partition_path!r}: {command} writes it anew, and so does a "
                         "write that begins a file group in it"
                     )
-                found.append(file_slice)
-        return found
+                result.append(file_slice)
+        return result
 
     def counted_slices(self, partition_paths: Iterable[str] | None = None) -> list[FileSlice]:
         """As `latest_slices`, without file groups of which no commit counts: what a write that was undone, or has not been completed,
@@ -380,8 +380,8 @@ class FileSystemView:
             return None
         base = file_slice.base
         if self.timeline.by_completion:
-            done = self._completion_of(base.instant)
-            early = tuple(log for log in file_slice.logs if self._completion_of(log.base_instant) < done)
+            completion = self._completion_of(base.instant)
+            early = tuple(log for log in file_slice.logs if self._completion_of(log.base_instant) < completion)
             return file_slice._replace(base=None, logs=early) if early else None
         committed_files = self.committed.of(file_slice.group.partition_path)
 
@@ -397,16 +397,16 @@ class FileSystemView:
         return None if then is self.timeline else then
 
     def _merged(self, group: FileGroup, then: Timeline | None) -> FileSlice | None:
-        """None when nothing of the group is there then, or not all of it: a clean has taken it away.
+        """The merged slice of a group; None where a clean has deleted files of it, or all.
 
         Raises:
             MissingFileError: files of the newest slice are gone, of which no clean takes any.
         """
-        lost = self._lost(group, then)
-        if not lost:
+        missing = self._missing_of(group, then)
+        if not missing:
             return self._merged_of(group, then)
-        if then is None or (not self.is_replaced(group.id) and set(lost) & set(self._lost(group, None))):
-            raise MissingFileError(self._gone(group.id.partition_path, lost))
+        if then is None or (not self.is_replaced(group.id) and set(missing) & set(self._missing_of(group, None))):
+            raise MissingFileError(self._missing_message(group.id.partition_path, missing))
         return None
 
     def _merged_of(self, group: FileGroup, then: Timeline | None) -> FileSlice | None:
@@ -426,17 +426,17 @@ class FileSystemView:
 
     def is_incomplete(self, group: FileGroup, *, until: InstantTime | Timeline | None = None) -> bool:
         """Whether files of the slice that a reader as of `until` would see are not there."""
-        return bool(self._lost(group, self._then(until)))
+        return bool(self._missing_of(group, self._then(until)))
 
-    def _lost(self, group: FileGroup, then: Timeline | None) -> tuple[BaseFile | LogFile, ...]:
-        """The missing files that are among those of the slice."""
+    def _missing_of(self, group: FileGroup, then: Timeline | None) -> tuple[BaseFile | LogFile, ...]:
+        """The missing files of the slice."""
         merged = self._merged_of(self._whole(group), then) if group.missing else None
         if merged is None:
             return ()
-        # On version 6 a slice gets more logs after the moment that is asked for.
-        seen = (then or self.timeline).completed_times
-        wanted = {merged.base, *(log for log in merged.logs if any(time in seen for time, _ in log.committed_entries))}
-        return tuple(file for file in group.missing if file in wanted)
+        # On version 6 a slice may have got more logs since `then`.
+        times = (then or self.timeline).completed_times
+        files = {merged.base, *(log for log in merged.logs if any(time in times for time, _ in log.committed_entries))}
+        return tuple(file for file in group.missing if file in files)
 
     def _whole(self, group: FileGroup) -> FileGroup:
         if not group.missing:
@@ -448,17 +448,17 @@ class FileSystemView:
             completion_of=self._completion_of,
         )
 
-    def _gone(self, partition_path: str, lost: Sequence[BaseFile | LogFile]) -> str:
-        named = lost[0]
-        instant = named.instant if isinstance(named, BaseFile) else named.committed_entries[-1][0]
+    def _missing_message(self, partition_path: str, missing: Sequence[BaseFile | LogFile]) -> str:
+        first = missing[0]
+        instant = first.instant if isinstance(first, BaseFile) else first.committed_entries[-1][0]
         others = sum(
-            len(self._lost(group, None))
+            len(self._missing_of(group, None))
             for group in self.file_groups(partition_path)
             if group.missing and not self.is_replaced(group.id)
         )
         more = f" (and {others - 1:,} more files of partition {partition_path!r})" if others > 1 else ""
         return (
-            f"{named.path} of table {self._listing.uri}{more} is gone: instant {instant} wrote it, and nothing since has taken its "
+            f"{first.path} of table {self._listing.uri}{more} is gone: instant {instant} wrote it, and nothing since has taken its "
             "place. Restore it from a copy; until then you can read the table as of an earlier instant, or overwrite that partition"
         )
 

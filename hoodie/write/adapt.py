@@ -13,17 +13,17 @@ from hoodie.write.plan import WritePlan
 
 
 def adapted(before: WritePlan, now: WritePlan, *, numbers_used: int, logs_stand_alone: bool) -> WritePlan:
-    """The plan of now, with the tasks of the one before wherever they write the same rows to the same place.
+    """The new plan, with the tasks of the old one wherever they write the same rows to the same place.
 
     Args:
         numbers_used: task numbers below this one have been given away; a task that is new gets another one.
         logs_stand_alone: a log has in it what came with the batch, and nothing of what is stored. Then it may stay although its
             slice has got other logs, as long as its version is above theirs.
     """
-    kept = {_contents(task, logs_stand_alone): task for task in before.tasks}
+    old_tasks = {_contents(task, logs_stand_alone): task for task in before.tasks}
     tasks: list[WriteTask] = []
     for task in now.tasks:
-        same = kept.get(_contents(task, logs_stand_alone))
+        same = old_tasks.get(_contents(task, logs_stand_alone))
         if same is not None and _stays_above(same, task):
             tasks.append(same)
         else:
@@ -54,7 +54,7 @@ def _files(file_slice: FileSlice, *, logs: bool) -> Hashable:
 
 def _share(inserts: Inserts) -> Hashable:
     pieces = tuple((piece.number, piece.span) for piece in inserts.pieces)
-    return pieces, _rows(inserts.known), inserts.low, inserts.high, inserts.of
+    return pieces, _rows(inserts.matches), inserts.low, inserts.high, inserts.of
 
 
 def _rows(matches: Iterable[Matches]) -> Hashable:

@@ -57,13 +57,13 @@ def require_agreement(context: TableContext) -> None:
     snapshot = context.snapshot()
     if not snapshot.timeline.commits:
         return
-    for found in contradictions(context, snapshot):
+    for contradiction in contradictions(context, snapshot):
         require_same_table(
             context.config, load_config(context.storage)
         )  # others may have made it anew since it was opened
         raise CorruptFileError(
-            f"{context.storage.uri}/{PROPERTIES} contradicts the table: {found.what}. Nothing was written; "
-            f"{found.key} has to say what it said when the table was made"
+            f"{context.storage.uri}/{PROPERTIES} contradicts the table: {contradiction.what}. Nothing was written; "
+            f"{contradiction.key} has to say what it said when the table was made"
         )
     context.cache.put(_AGREED, key, True, 0)
 
@@ -142,20 +142,20 @@ def _lies_right(rows: pa.Table, folder: str) -> bool:
 def _first_rows(context: TableContext, path: str) -> pa.Table | None:
     """The keys of a file's first rows, and the columns that make them; None where the file is gone, or damaged."""
     config = context.config
-    wanted = {name.partition(".")[0] for name in (*config.record_key_fields, *config.partition_fields)}
+    columns = {name.partition(".")[0] for name in (*config.record_key_fields, *config.partition_fields)}
     try:
         with context.storage.open_input(path) as source, open_parquet(source, path=path) as file:
-            names = [n for n in file.schema_arrow.names if n in {RECORD_KEY, PARTITION_PATH, *wanted}]
+            names = [n for n in file.schema_arrow.names if n in {RECORD_KEY, PARTITION_PATH, *columns}]
             if RECORD_KEY not in names:
                 return None
             batch = next(iter(read_batches(file, names, batch_rows=_ROWS, path=path)), None)
             return None if batch is None else pa.Table.from_batches([batch]).slice(0, _ROWS)
     except (FileNotFoundError, IsADirectoryError, HoodieError):
-        return None  # who reads the file says so
+        return None  # whoever reads the file reports it
 
 
 def _by_rows(context: TableContext, sample: _Sample) -> Iterator[Contradiction]:
-    """The rows against the keys and paths that the properties make of them."""
+    """Compare stored keys and paths with those that the properties make of the rows."""
     config = context.config
     try:
         generator = key_generator(config)
@@ -174,22 +174,22 @@ def _by_rows(context: TableContext, sample: _Sample) -> Iterator[Contradiction]:
     if not config.generates_keys and _are_plain(rows, config.record_key_fields):
         stored = rows.column(RECORD_KEY).cast(pa.string())
         bare = pc.replace_substring(stored, f"{config.record_key_fields[0]}:", "", max_replacements=1)
-        made = _made(generator.keys, rows)
+        values = _values(generator.keys, rows)
         single = len(config.record_key_fields) == 1
         if (
-            made is not None
-            and not _most_equal(made, stored)
-            and not (single and _most_equal_bare(made, bare, generator))
+            values is not None
+            and not _most_equal(values, stored)
+            and not (single and _most_equal_bare(values, bare, generator))
         ):
             yield Contradiction(
                 _PROPERTY["record key"],
                 f"{', '.join(config.record_key_fields)} makes other record keys than those of the rows in {sample.path}, such as "
-                f"{made[0].as_py()!r} for {stored[0].as_py()!r}",
+                f"{values[0].as_py()!r} for {stored[0].as_py()!r}",
             )
     dated = generator.timestamps is not None
     there = all(name in rows.column_names for name in config.partition_fields)
     if there and not dated and not config.drops_partition_columns:
-        paths = _made(generator.partitions, rows)
+        paths = _values(generator.partitions, rows)
         plain = _are_plain(rows, config.partition_fields)
         if paths is None or not (_all_in(paths, sample.folder) if plain else len(pc.unique(paths)) == 1):
             others = {
@@ -197,8 +197,8 @@ def _by_rows(context: TableContext, sample: _Sample) -> Iterator[Contradiction]:
                 "url_encode": replace(generator, url_encode=not generator.url_encode),
             }
             for flag, other in others.items():
-                made = _made(other.partitions, rows)
-                if made is not None and _all_in(made, sample.folder):
+                values = _values(other.partitions, rows)
+                if values is not None and _all_in(values, sample.folder):
                     key, value = PROPERTY_OF[flag], flag_text(getattr(other, flag))
                     flag_value = flag_text(getattr(generator, flag))
                     yield Contradiction(
@@ -223,17 +223,17 @@ def _by_rows(context: TableContext, sample: _Sample) -> Iterator[Contradiction]:
             )
 
 
-def _made(make: Callable[[pa.Table], pa.ChunkedArray[Any]], rows: pa.Table) -> pa.ChunkedArray[Any] | None:
+def _values(make: Callable[[pa.Table], pa.ChunkedArray[Any]], rows: pa.Table) -> pa.ChunkedArray[Any] | None:
     try:
         return make(rows)
     except HoodieError:
         return None
 
 
-def _most_equal_bare(made: pa.ChunkedArray[Any], bare: pa.ChunkedArray[Any], generator: KeyGenerator) -> bool:
+def _most_equal_bare(keys: pa.ChunkedArray[Any], bare: pa.ChunkedArray[Any], generator: KeyGenerator) -> bool:
     """With one key column some writers put its name into the keys, and some do not."""
     prefix = f"{generator.record_key_fields[0]}:"
-    return _most_equal(pc.replace_substring(made, prefix, "", max_replacements=1), bare)
+    return _most_equal(pc.replace_substring(keys, prefix, "", max_replacements=1), bare)
 
 
 def _all_in(paths: pa.ChunkedArray[Any], folder: str) -> bool:

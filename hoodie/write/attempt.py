@@ -73,7 +73,7 @@ class Written:
     """Task numbers below this one were given away."""
 
     def of(self, plan: WritePlan) -> list[WriteResult]:
-        return [found for task in plan.tasks if (found := self.results.get(task.number)) is not None]
+        return [result for task in plan.tasks if (result := self.results.get(task.number)) is not None]
 
 
 class ClusteringInTheWayError(CommitConflictError):
@@ -99,7 +99,7 @@ class Attempt:
         batch: Batch,
         options: WriteOptions,
         snapshot: Snapshot,
-        known: Located | None = None,
+        earlier: Located | None = None,
     ) -> None:
         if context.concurrency.non_blocking:
             check_non_blocking(context.config, batch.operation)
@@ -112,7 +112,7 @@ class Attempt:
         self._placement = placement_of(context.config, self._rules, options)
         self._rewritten: frozenset[FileGroupId] = frozenset()
         """File groups that get a new base file, for a log would bring deleted rows back."""
-        self.located = known
+        self.located = earlier
         """What was found out last about the places of the rows: before this try, or by it."""
         self._label = partial(labelled, batch.operation, context.config.name, steps=steps_of(self._placement.step))
 
@@ -165,9 +165,9 @@ class Attempt:
     def locate(self, snapshot: Snapshot) -> Located:
         """Where the rows go, as far as an index has to find it out before there is an instant."""
         batch = replace(self._batch, schema=self._schema, chunks=self._batch.chunks if self._places_rows else ())
-        found = self._placement.locate(self._context, batch, snapshot, self._label, self.located)
-        self.located = found
-        return found
+        result = self._placement.locate(self._context, batch, snapshot, self._label, self.located)
+        self.located = result
+        return result
 
     def plan(self, located: Located) -> tuple[Transaction, WritePlan]:
         """The instant, and which files it writes."""
@@ -177,7 +177,7 @@ class Attempt:
             partial(self._plan_on, located),
             lambda planned: _described(planned, self._batch.operation, non_blocking=self._is_non_blocking),
             requested=encode_replace_plan(self._batch.operation) if self._replaces else b"",
-            seen=self._snapshot.view,
+            last_view=self._snapshot.view,
             non_blocking=self._is_non_blocking,
         )
 
@@ -190,7 +190,7 @@ class Attempt:
 
         Where logs would bring values of deleted rows back, their file groups get new base files in place of them.
         """
-        kept = frozenset(written.results)
+        finished = frozenset(written.results)
         self._run(transaction, plan, written)
         revived = frozenset(
             task.slice.group
@@ -201,7 +201,7 @@ class Attempt:
             return plan
         self._rewritten |= revived
         logs = {t.number for t in plan.tasks if isinstance(t, AppendTask) and t.slice.group in revived}
-        if logs & kept:  # of a hot file group
+        if logs & finished:  # of a hot file group
             raise CommitConflictError(
                 f"instant {transaction.instant} of table {self._context.storage.uri} has written some of the logs of a file group "
                 "from which another writer has deleted rows meanwhile; nothing of this write is visible, run it again"
@@ -219,8 +219,10 @@ class Attempt:
         how = self._write_context(transaction, plan)
         appends = all(isinstance(task, AppendTask) for task in tasks)  # of rows that are in memory anyway
         at_once = context.storage.can.at_once if appends else 1
-        found = run_tasks(batch.engine, context.storage, how, tasks, label=self._label(Step.WRITE), at_once=at_once)
-        written.results.update({task.number: result for task, result in zip(tasks, found, strict=True)})
+        task_results = run_tasks(
+            batch.engine, context.storage, how, tasks, label=self._label(Step.WRITE), at_once=at_once
+        )
+        written.results.update({task.number: result for task, result in zip(tasks, task_results, strict=True)})
 
     def _write_context(self, transaction: Transaction, plan: WritePlan) -> WriteContext:
         context, batch, options, rules = self._context, self._batch, self._options, self._rules
@@ -229,7 +231,7 @@ class Attempt:
             shared,
             combine=options.combine or self._placement.combines,
             key_texts=key_texts(context.config, self._schema, by_path=not self._placement.is_global),
-            given=rules.given(batch.given.names),
+            set_columns=rules.columns_from(batch.input_schema.names),
             only_stored=options.only_stored,
             some_columns=(
                 options.some_columns
@@ -246,7 +248,7 @@ class Attempt:
             sort_by_key=rules.sorts,
             row_copies=how_to_copy(
                 context.rule,
-                wanted=options.copies_rows
+                copies=options.copies_rows
                 and context.config.table_type is TableType.MERGE_ON_READ
                 and context.config.populate_meta_fields
                 and shared.history is None,
@@ -264,15 +266,17 @@ class Attempt:
         """Give the files their names and complete the instant: from then on readers see them."""
         context, options = self._context, self._options
         fresh = [task.number for task in plan.tasks if task.number not in written.published]
-        results = [found for number in fresh if (found := written.results[number]) is not None]
+        results = [result for number in fresh if (result := written.results[number]) is not None]
         write_context = self._write_context(transaction, plan)
         copies = partial(staged_copies, context.storage, write_context, results, number=min(fresh, default=0))
         if not written.published:  # markers of one instant are all of one kind
             written.gathers_markers = options.gathers_markers(len(results))
-        left = publish_files(context, transaction.instant, results, copies, gathered_markers=written.gathers_markers)
+        leftovers = publish_files(
+            context, transaction.instant, results, copies, gathered_markers=written.gathers_markers
+        )
         is_first = not (written.published or written.numbers or self._rewritten)
         # No task was tried twice, and no file was given up.
-        transaction.leftovers = left if is_first and self._batch.engine.shares_memory else None
+        transaction.leftovers = leftovers if is_first and self._batch.engine.shares_memory else None
         written.published.update(fresh)
         self._placement.remember(context, results)
         metadata = commit_metadata(
@@ -295,7 +299,7 @@ class Attempt:
     def adapt(
         self, transaction: Transaction, plan: WritePlan, written: Written, outdated: OutdatedPlanError
     ) -> tuple[Located, WritePlan]:
-        """The plan for the snapshot of now, under the same instant; files that it has no use for any more are gone.
+        """The plan for the newest snapshot, under the same instant; deletes the written files that it does not need.
 
         Raises:
             CommitConflictError: the instant cannot stay. Among others where a log is of no use that has its final name: nobody reads
@@ -305,7 +309,7 @@ class Attempt:
         if self._replaces or self._batch.found_on is not None:
             raise outdated
         located = self._tagged(now)
-        published = {n: found.file.final for n in written.published if (found := written.results[n]) is not None}
+        published = {n: result.file.final for n in written.published if (result := written.results[n]) is not None}
         newest = self._plan_on(located, now, transaction.ahead, frozenset(published.values()))
         if any(base > transaction.instant for base in newest.based_on.values()):
             raise outdated  # its file would be an older one than that which it takes the place of
@@ -315,8 +319,8 @@ class Attempt:
         if any(task.number in useless & published.keys() for task in plan.tasks if isinstance(task, AppendTask)):
             raise outdated
         storage = self._context.storage
-        gone = [written.results[n] for n in useless & published.keys()]
-        storage.each(storage.delete, [path for found in gone if found for path in found.paths])
+        useless_results = [written.results[n] for n in useless & published.keys()]
+        storage.each(storage.delete, [path for result in useless_results if result for path in result.paths])
         for number in useless:
             del written.results[number]
         written.published -= useless
@@ -352,7 +356,7 @@ class Attempt:
     def _footing(self, plan: WritePlan) -> Footing:
         appended: dict[FileGroupId, int] = {}
         for task in plan.tasks if self._logs_stand_alone else ():
-            if isinstance(task, AppendTask) and task.slice.group not in plan.left:
+            if isinstance(task, AppendTask) and task.slice.group not in plan.origins:
                 group = task.slice.group
                 version = sys.maxsize if self._context.config.layout.by_completion else task.log_version
                 appended[group] = min(version, appended.get(group, version))
@@ -375,8 +379,8 @@ class Attempt:
     @property
     def _logs_stand_alone(self) -> bool:
         """Whether what is written to logs came with the batch, all of it, and nothing is of stored rows."""
-        given = self._rules.given(self._batch.given.names)
-        fills = given is not None and not set(self._schema.names) <= set(given)
+        set_columns = self._rules.columns_from(self._batch.input_schema.names)
+        fills = set_columns is not None and not set(self._schema.names) <= set(set_columns)
         return not fills and self._batch.found_on is None
 
     @property
@@ -498,13 +502,13 @@ def _logs_with_deletes(now: Snapshot, slices: Sequence[FileSlice]) -> dict[FileG
 
     All logs of such a commit in the slice: where Apache Hudi's writer goes on to another file, the first one's count says it all.
     """
-    found = {}
+    result = {}
     for each in slices:
         deletes = now.view.committed.of(each.group.partition_path).deletes
         instants = {time for log in each.logs if log.path in deletes for time, _ in log.committed_entries}
         if each.base is not None and instants:
-            found[each.group] = tuple(log for log in each.logs if any(i in instants for i, _ in log.committed_entries))
-    return found
+            result[each.group] = tuple(log for log in each.logs if any(i in instants for i, _ in log.committed_entries))
+    return result
 
 
 def _revives(result: WriteResult | None) -> bool:
@@ -545,6 +549,6 @@ def _described(plan: WritePlan, operation: WriteOperation, *, non_blocking: bool
         )
     return CommitMetadata(
         operation=operation,
-        write_stats={p: tuple(found) for p, found in stats.items()},
+        write_stats={p: tuple(stats_of_path) for p, stats_of_path in stats.items()},
         extra={NON_BLOCKING: "true"} if non_blocking else {},
     )

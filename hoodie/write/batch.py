@@ -24,7 +24,7 @@ class Batch:
     chunks: tuple[Chunk, ...]
     schema: pa.Schema
     """Columns of the prepared rows: the table's after this write, as the table was when they were prepared."""
-    given: pa.Schema
+    input_schema: pa.Schema
     """The input's columns, in the types that a table stores."""
     engine: Engine
     """Runs the tasks; where the chunks live in memory it is the embedded one, and also where they are few."""

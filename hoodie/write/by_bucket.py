@@ -80,13 +80,13 @@ class ByBucket:
         batch: Batch,
         snapshot: Snapshot,
         label: Callable[[Step], str],
-        known: object = None,
+        earlier: object = None,
     ) -> FoundBuckets:
-        if isinstance(known, FoundBuckets) and known.layout == self.layout:
-            return known
+        if isinstance(earlier, FoundBuckets) and earlier.layout == self.layout:
+            return earlier
         tasks = plan_buckets(batch.chunks, self.layout, stage_to=batch.folder)
-        found = batch.engine.run(partial(run_buckets, context.storage), tasks, label=label(Step.HASH))
-        rows = [rows for each in found for rows in each]
+        rows_of_tasks = batch.engine.run(partial(run_buckets, context.storage), tasks, label=label(Step.HASH))
+        rows = [rows for each in rows_of_tasks for rows in each]
         return FoundBuckets(rows, pieces_by_partition(batch.chunks), self.layout, self.inserts)
 
     def key_bytes_to_hold(self, context: TableContext, batch: Batch, files: int) -> int:
@@ -113,7 +113,7 @@ def new_file_id(partition_path: str, bucket: int) -> str:
 
 
 def plan_bucket_write(
-    found: Iterable[BucketRows],
+    bucket_rows: Iterable[BucketRows],
     pieces: Mapping[str, Sequence[ChunkPiece]],
     target: Target,
     *,
@@ -129,7 +129,7 @@ def plan_bucket_write(
         inserts: rows may make new file groups (not so for deletes: what is stored nowhere needs no delete).
     """
     rows: dict[tuple[str, int], list[Matches]] = {}
-    for each in found:
+    for each in bucket_rows:
         rows.setdefault((each.partition_path, each.bucket), []).append(each.rows)
     tasks: list[WriteTask] = []
     based_on: dict[FileGroupId, InstantTime] = {}

@@ -55,22 +55,22 @@ class ByGlobalKey(ByKey, ABC):
         batch: Batch,
         snapshot: Snapshot,
         label: Callable[[Step], str],
-        known: object = None,
+        earlier: object = None,
     ) -> FoundKeys:
         pieces = pieces_by_partition(batch.chunks)
         tagged = Tagged(pieces, inserts=self.inserts, updates=self.updates, concat=self.concat, ranged=self.ranged)
         if self.step is None:
             return FoundKeys(tagged)
         slices = snapshot.view.latest_slices(snapshot.view.every_partition())
-        sought = whole_pieces(batch.chunks)
-        lookups = self.looked_up(context, batch, snapshot, label(self.step), known, sought, slices)
-        held = _held(slices, lookups)
-        tasks = self._tasks(context, batch, snapshot, held, known.chunks if isinstance(known, FoundKeys) else 0)
+        all_pieces = whole_pieces(batch.chunks)
+        lookups = self.looked_up(context, batch, snapshot, label(self.step), earlier, all_pieces, slices)
+        holders = _holders(slices, lookups)
+        tasks = self._tasks(context, batch, snapshot, holders, earlier.chunks if isinstance(earlier, FoundKeys) else 0)
         run = partial(run_moves, context.storage, self._write_context(context, batch, snapshot))
         moved = batch.engine.run(run, tasks, label=label(self.step))
-        read = {held[n][0].group: held[n][0] for each in moved for n in each.read}
+        read = {holders[n][0].group: holders[n][0] for each in moved for n in each.read}
         tagged = replace(tagged, in_whole_table=True, read=frozenset(read))
-        tagged = _tagged(tagged, tasks, moved, held, lookups)
+        tagged = _tagged(tagged, tasks, moved, holders, lookups)
         chunks = max((1 + task.number for task in tasks), default=0)
         return FoundKeys(tagged, lookups, bases_of(slices), read, chunks)
 
@@ -79,26 +79,28 @@ class ByGlobalKey(ByKey, ABC):
         context: TableContext,
         batch: Batch,
         snapshot: Snapshot,
-        held: Sequence[tuple[FileSlice, list[LookupResult]]],
-        taken: int,
+        holders: Sequence[tuple[FileSlice, list[LookupResult]]],
+        old_chunks: int,
     ) -> list[MoveTask]:
-        """By shares of the keys; none where no key can be in two places."""
-        found = tuple((each, tuple(m for result in results for m in result.matches)) for each, results in held)
+        """The tasks, one for each share of the keys; none where no key can be in two places."""
+        slices_with_rows = tuple(
+            (each, tuple(m for result in results for m in result.matches)) for each, results in holders
+        )
         partitions = {span.partition_path for chunk in batch.chunks for span in chunk.ranges}
         if (
             len(partitions) <= 1
-            and len(found) <= 1
-            and not any(found_twice(matches) for _, matches in found)
-            and all(each.group.partition_path in partitions for each, _ in found)
+            and len(slices_with_rows) <= 1
+            and not any(found_twice(matches) for _, matches in slices_with_rows)
+            and all(each.group.partition_path in partitions for each, _ in slices_with_rows)
         ):
             return []
         rows = sum(chunk.rows for chunk in batch.chunks)
         shares = -(-rows // _SHARE_ROWS)
-        first = max(len(batch.chunks), taken)
+        first = max(len(batch.chunks), old_chunks)
         keygen = table_keys(context, snapshot, self.options)
         moves = self.moves(self.options.index)
         return [
-            MoveTask(first + n, batch.chunks, found, keygen, moves, self.updates, n, shares, batch.folder)
+            MoveTask(first + n, batch.chunks, slices_with_rows, keygen, moves, self.updates, n, shares, batch.folder)
             for n in range(shares)
         ]
 
@@ -113,7 +115,7 @@ class ByGlobalKey(ByKey, ABC):
             files=self.options.file_options(),
             staging="",
             visible=snapshot.timeline.visible(),
-            given=self.rules.given(batch.given.names),
+            set_columns=self.rules.columns_from(batch.input_schema.names),
             tuning=context.tuning,
             history=history_after(snapshot.history, batch.schema, NO_VERSION),
             unstored=unstored_of(context.config, batch.schema),
@@ -132,8 +134,10 @@ class ByGlobalSimple(ByGlobalKey):
         return index.simple_moves_rows
 
 
-def _held(slices: Sequence[FileSlice], lookups: Sequence[LookupResult]) -> list[tuple[FileSlice, list[LookupResult]]]:
-    """The slices that hold keys of the batch, with what was found in them."""
+def _holders(
+    slices: Sequence[FileSlice], lookups: Sequence[LookupResult]
+) -> list[tuple[FileSlice, list[LookupResult]]]:
+    """The slices that hold keys of the batch, with the results of their look-ups."""
     results: dict[FileGroupId, list[LookupResult]] = {}
     for result in lookups:
         if result.matched:
@@ -145,24 +149,24 @@ def _tagged(
     tagged: Tagged,
     tasks: Sequence[MoveTask],
     moved: Sequence[Moved],
-    held: Sequence[tuple[FileSlice, list[LookupResult]]],
+    holders: Sequence[tuple[FileSlice, list[LookupResult]]],
     lookups: Sequence[LookupResult],
 ) -> Tagged:
-    """The batch with rows that stand for others."""
+    """The tagged batch, with the rows that move standing for others."""
     if not tasks:
         return replace(tagged, lookups=lookups)
-    pieces = {path: list(found) for path, found in tagged.pieces.items()}
-    found: dict[int, list[Matches]] = {}
+    pieces = {path: list(matches_of) for path, matches_of in tagged.pieces.items()}
+    matches_of: dict[int, list[Matches]] = {}
     aside: dict[str, list[Matches]] = {}
-    left: set[FileGroupId] = set()
+    origins: set[FileGroupId] = set()
     for task, each in zip(tasks, moved, strict=True):
-        for number, matches in each.found:
-            found.setdefault(number, []).extend(matches)
+        for number, matches in each.targets:
+            matches_of.setdefault(number, []).extend(matches)
         for path, rows in each.aside:
             aside.setdefault(path, []).append(rows)
-        left.update(held[n][0].group for n in each.left)
+        origins.update(holders[n][0].group for n in each.origins)
         for path, more in pieces_by_partition((each.chunk,) if each.chunk is not None else ()).items():
             pieces.setdefault(path, []).extend(replace(piece, number=task.number) for piece in more)
-    decided = [replace(results[0], matches=tuple(found.get(n, ()))) for n, (_, results) in enumerate(held)]
+    decided = [replace(results[0], matches=tuple(matches_of.get(n, ()))) for n, (_, results) in enumerate(holders)]
     others = [result for result in lookups if not result.matched]
-    return replace(tagged, pieces=pieces, lookups=[*decided, *others], aside=aside, left=frozenset(left))
+    return replace(tagged, pieces=pieces, lookups=[*decided, *others], aside=aside, origins=frozenset(origins))

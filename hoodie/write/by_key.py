@@ -103,14 +103,14 @@ class ByKey:
         batch: Batch,
         snapshot: Snapshot,
         label: Callable[[Step], str],
-        known: object = None,
+        earlier: object = None,
     ) -> FoundKeys:
         pieces = pieces_by_partition(batch.chunks)
         tagged = Tagged(pieces, inserts=self.inserts, updates=self.updates, concat=self.concat, ranged=self.ranged)
         if self.step is None:
             return FoundKeys(tagged)
         slices = snapshot.view.latest_slices(pieces)
-        lookups = self.looked_up(context, batch, snapshot, label(self.step), known, pieces, slices)
+        lookups = self.looked_up(context, batch, snapshot, label(self.step), earlier, pieces, slices)
         return FoundKeys(replace(tagged, lookups=lookups), lookups, bases_of(slices))
 
     @staticmethod
@@ -124,12 +124,12 @@ class ByKey:
         batch: Batch,
         snapshot: Snapshot,
         label: str,
-        known: object,
+        earlier: object,
         pieces: Mapping[str, Sequence[ChunkPiece]] | Sequence[ChunkPiece],
         slices: Sequence[FileSlice],
     ) -> list[LookupResult]:
         """Which rows of the pieces have their keys in the slices. `pieces`: as `plan_lookup` has them."""
-        lookups = _still_true(known, slices, snapshot) if isinstance(known, FoundKeys) else []
+        lookups = _still_true(earlier, slices, snapshot) if isinstance(earlier, FoundKeys) else []
         probed_paths = {result.base.path for result in lookups}
         tasks = plan_lookup(
             pieces,
@@ -143,8 +143,8 @@ class ByKey:
         )
         packs = packed_lookups(tasks, across=not isinstance(pieces, Mapping))
         run = partial(run_lookups, context.storage, context.cache)
-        found = batch.engine.run(run, packs, label=label, at_once=context.storage.can.at_once)
-        lookups += [result for results in found for result in results]
+        results_of_packs = batch.engine.run(run, packs, label=label, at_once=context.storage.can.at_once)
+        lookups += [result for results in results_of_packs for result in results]
         self.check_stored(context, batch, lookups)
         return lookups
 

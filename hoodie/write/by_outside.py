@@ -81,7 +81,7 @@ class ByOutsideIndex(ByGlobalKey):
         batch: Batch,
         snapshot: Snapshot,
         label: str,
-        known: object,
+        earlier: object,
         pieces: Mapping[str, Sequence[ChunkPiece]] | Sequence[ChunkPiece],
         slices: Sequence[FileSlice],
     ) -> list[LookupResult]:
@@ -96,15 +96,17 @@ class ByOutsideIndex(ByGlobalKey):
         hints = batch.engine.run(partial(run_hints, storage, self.index, visible), tasks, label=label)
         may_lack = not self.is_whole or doubtful_changes(storage, snapshot.timeline).deletes
         there = {each.group: each for each in slices}
-        found: dict[FileGroupId, list[Matches]] = {}
+        matches_of: dict[FileGroupId, list[Matches]] = {}
         again = set()
         for each in hints:
-            if each.doubtful or (may_lack and each.absent) or any(group not in there for group, _ in each.found):
+            if each.doubtful or (may_lack and each.absent) or any(group not in there for group, _ in each.by_group):
                 again.add(each.number)
-            for group, matches in each.found:
+            for group, matches in each.by_group:
                 if group in there:
-                    found.setdefault(group, []).append(matches)
-        results = [LookupResult(there[group].base_or_none_such, tuple(rows), HOW, 0) for group, rows in found.items()]
+                    matches_of.setdefault(group, []).append(matches)
+        results = [
+            LookupResult(there[group].base_or_none_such, tuple(rows), HOW, 0) for group, rows in matches_of.items()
+        ]
         if again:
             _say_once(storage.uri, may_lack=may_lack)
             results += in_files([piece for piece in pieces if piece.number in again], slices)
@@ -187,9 +189,9 @@ def hbase_index(config: TableConfig, options: IndexOptions) -> HBaseIndex:
     Raises:
         OptionError: they do not say which table in HBase, or where its Thrift server is.
     """
-    given = options.hbase
-    table = given.table or config.index_name
-    address = given.thrift or (given.quorum or "").split(",")[0].partition(":")[0].strip()
+    hbase = options.hbase
+    table = hbase.table or config.index_name
+    address = hbase.thrift or (hbase.quorum or "").split(",")[0].partition(":")[0].strip()
     if not table or not address:
         missing = (
             "hoodie.index.hbase.zkquorum or hoodie.python.index.hbase.thrift" if table else "hoodie.index.hbase.table"
@@ -197,7 +199,7 @@ def hbase_index(config: TableConfig, options: IndexOptions) -> HBaseIndex:
         raise OptionError(
             f"table {config.name!r} has its keys in HBase, and the options do not say where: set {missing}"
         )
-    host, _, port = address.rpartition(":") if given.thrift and ":" in address else (address, "", str(PORT))
+    host, _, port = address.rpartition(":") if hbase.thrift and ":" in address else (address, "", str(PORT))
     if not (port.isascii() and port.isdigit()):
-        raise OptionError(f"option hoodie.python.index.hbase.thrift={given.thrift!r} is not host:port")
-    return HBaseIndex(host, int(port), table, given.get_batch, given.put_batch, given.most_a_second)
+        raise OptionError(f"option hoodie.python.index.hbase.thrift={hbase.thrift!r} is not host:port")
+    return HBaseIndex(host, int(port), table, hbase.get_batch, hbase.put_batch, hbase.most_a_second)

@@ -42,25 +42,25 @@ class _LooksUp(ByKey):
         batch: Batch,
         snapshot: Snapshot,
         label: str,
-        known: object,
+        earlier: object,
         pieces: Mapping[str, Sequence[ChunkPiece]] | Sequence[ChunkPiece],
         slices: Sequence[FileSlice],
     ) -> list[LookupResult]:
-        index, problem = _opened(context, snapshot, by_partition=self.by_partition)
+        index, problem = _open(context, snapshot, by_partition=self.by_partition)
         if index is not None and index.shares is not None:
             problem = _lacks(index.shares, slices)
         if index is not None and problem is None:
             tasks = plan_places(batch.chunks, index, stage_to=batch.folder)
-            found = batch.engine.run(partial(run_places, context.storage, context.cache), tasks, label=label)
-            lookups, problem = _results(found, slices)
+            answers = batch.engine.run(partial(run_places, context.storage, context.cache), tasks, label=label)
+            lookups, problem = _results(answers, slices)
             if problem is None:
                 self.check_stored(context, batch, lookups)
                 return lookups
         if problem is not None:
             _complain(context, problem)
-        if isinstance(known, FoundKeys) and any(result.how == RECORD_INDEX for result in known.lookups):
-            known = None
-        return super().looked_up(context, batch, snapshot, label, known, pieces, slices)
+        if isinstance(earlier, FoundKeys) and any(result.how == RECORD_INDEX for result in earlier.lookups):
+            earlier = None
+        return super().looked_up(context, batch, snapshot, label, earlier, pieces, slices)
 
 
 class ByRecordIndex(_LooksUp, ByGlobalKey):
@@ -81,7 +81,7 @@ def _lacks(shares: Shares, slices: Sequence[FileSlice]) -> str | None:
     return f"it does not have partition {min(paths)!r}" if paths else None
 
 
-def _opened(context: TableContext, snapshot: Snapshot, *, by_partition: bool) -> tuple[RecordIndex | None, str | None]:
+def _open(context: TableContext, snapshot: Snapshot, *, by_partition: bool) -> tuple[RecordIndex | None, str | None]:
     """The record index for a snapshot, or why it cannot be used; neither where this write is about to make one."""
     options = context.view_options
     if options.metadata is False:
@@ -101,10 +101,10 @@ def _opened(context: TableContext, snapshot: Snapshot, *, by_partition: bool) ->
     return None, None if is_missing and is_wanted else table.reasons[keys.RECORD_INDEX]
 
 
-def _results(found: Sequence[FoundPlaces], slices: Sequence[FileSlice]) -> tuple[list[LookupResult], str | None]:
-    """What was found by base file, or what is wrong with it."""
+def _results(answers: Sequence[FoundPlaces], slices: Sequence[FileSlice]) -> tuple[list[LookupResult], str | None]:
+    """The matches by base file, or what is wrong with the answers."""
     matches: dict[FileGroupId, list[Matches]] = {}
-    for each in found:
+    for each in answers:
         if each.problem is not None:
             return [], each.problem
         for group, rows in each.places:

@@ -73,7 +73,7 @@ class ByRing(ByBucket):
         batch: Batch,
         snapshot: Snapshot,
         label: Callable[[Step], str],
-        known: object = None,
+        earlier: object = None,
     ) -> FoundNodes:
         pieces = pieces_by_partition(batch.chunks)
         count = self.layout.count
@@ -83,11 +83,11 @@ class ByRing(ByBucket):
             rings = {path: _renewed(ring, snapshot) for path, ring in rings.items()}
         # A partition without a ring has no rows to delete.
         rings |= {path: first_ring(path, count) for path in pieces.keys() - rings.keys()}
-        if isinstance(known, FoundNodes) and known.layout == self.layout and known.rings == rings:
-            return known
+        if isinstance(earlier, FoundNodes) and earlier.layout == self.layout and earlier.rings == rings:
+            return earlier
         tasks = plan_buckets(batch.chunks, self.layout, stage_to=batch.folder, rings=rings)
-        found = batch.engine.run(partial(run_buckets, context.storage), tasks, label=label(Step.HASH))
-        return FoundNodes([rows for each in found for rows in each], pieces, self.layout, self.inserts, rings)
+        rows_of_tasks = batch.engine.run(partial(run_buckets, context.storage), tasks, label=label(Step.HASH))
+        return FoundNodes([rows for each in rows_of_tasks for rows in each], pieces, self.layout, self.inserts, rings)
 
 
 def _renewed(ring: HashRing, snapshot: Snapshot) -> HashRing:

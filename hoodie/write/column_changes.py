@@ -235,11 +235,11 @@ def _edited(
 
 
 def _index(siblings: Sequence[Column], name: str) -> int:
-    found = next((at for at, each in enumerate(siblings) if each.name == name), None)
-    if found is None:
+    result = next((at for at, each in enumerate(siblings) if each.name == name), None)
+    if result is None:
         names = ", ".join(each.name for each in siblings if each.name not in META_COLUMNS)
         raise OptionError(f"there is no column {name!r}; there are {names or 'none'}")
-    return found
+    return result
 
 
 def _require_free(name: str, siblings: Sequence[Column], path: str) -> None:
@@ -248,12 +248,12 @@ def _require_free(name: str, siblings: Sequence[Column], path: str) -> None:
         raise SchemaError(f"column {path!r} cannot be added: there is a column {there!r}")
 
 
-def _require_loose(path: str, fixed: frozenset[str], done: str) -> None:
-    held = next(
+def _require_loose(path: str, fixed: frozenset[str], verb: str) -> None:
+    dependent = next(
         (each for each in sorted(fixed) if f"{each}.".startswith(f"{path}.") or f"{path}.".startswith(f"{each}.")), None
     )
-    if held is not None:
+    if dependent is not None:
         raise SchemaError(
-            f"column {path!r} cannot be {done}: keys, partition paths or the order of rows are made of {held!r}, and files hold "
+            f"column {path!r} cannot be {verb}: keys, partition paths or the order of rows are made of {dependent!r}, and files hold "
             "what was made of it; write a new table"
         )

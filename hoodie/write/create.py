@@ -43,23 +43,23 @@ def create_at(
         UnsupportedTableError: a table of another format is there, or any table above it.
     """
     check_place(storage)
-    named = TableOptions(name=_checked_name(table_options.name, storage.uri)).over(table_options)
-    properties = table_properties(named)
+    with_name = TableOptions(name=_checked_name(table_options.name, storage.uri)).over(table_options)
+    properties = table_properties(with_name)
     keys = key_generator(
         parse_table_config(properties, uri=storage.uri)
     )  # its patterns and zones, before a row needs them
     if schema is not None:
         stored = storable(schema)
         require_types(stored)
-        _require_roles(stored, named, keys)
-        avro = avro_from_arrow(stored, table_name=str(named.name))
+        _require_roles(stored, with_name, keys)
+        avro = avro_from_arrow(stored, table_name=str(with_name.name))
         properties[CREATE_SCHEMA] = json.dumps(avro, separators=(",", ":"))
-    elif named.drops_columns_here and named.partition_columns:
+    elif with_name.drops_columns_here and with_name.partition_columns:
         raise OptionError(
-            f"table {named.name!r} leaves its partition columns out of its files ({DROP_COLUMNS}=true), so it has to be created with "
-            "its schema, which says what types they have"
+            f"table {with_name.name!r} leaves its partition columns out of its files ({DROP_COLUMNS}=true), so it has to be created "
+            "with its schema, which says what types they have"
         )
-    if named.drops_partition_columns and not named.drops_columns_here:
+    if with_name.drops_partition_columns and not with_name.drops_columns_here:
         log.warning(
             "table %s keeps its partition columns: on merge-on-read tables %s has no effect, as Apache Hudi turns it off for upserts",
             *(storage.uri, DROP_COLUMNS),
@@ -102,12 +102,12 @@ def _require_roles(schema: pa.Schema, options: TableOptions, keys: KeyGenerator)
 
 
 def _refuse_lost_table(storage: Storage) -> None:
-    """Raises TableExistsError where a table stands that lost its properties: a new one would take its commits for its own."""
-    lost = lost_properties(storage)
-    if lost is not None:
+    """Raises TableExistsError at a table without properties: a new table would take the commits of the old one for its own."""
+    damage = lost_properties(storage)
+    if damage is not None:
         raise TableExistsError(
-            f"there is a table at {storage.uri} already: {lost}. {hoodie_command('repair', storage.uri, 'properties')} shows what can "
-            "be put back; or choose another path"
+            f"there is a table at {storage.uri} already: {damage}. {hoodie_command('repair', storage.uri, 'properties')} shows "
+            "what can be put back; or choose another path"
         )
     if storage.exists(BOOTSTRAP_BEGUN):
         raise TableExistsError(
@@ -132,7 +132,7 @@ def _checked_name(name: str | None, uri: str) -> str:
     """The table's name without blanks at its ends: properties files do not keep them, and the checksum covers the name."""
     if name is not None and not isinstance(name, str):
         raise OptionError(f"name={name!r} is a {type(name).__name__}: give the table's name as text")
-    found = (name_of(uri.rstrip("/")).strip() or "table") if name is None else name.strip()
-    if not found or any("\ud800" <= char <= "\udfff" for char in found):
+    result = (name_of(uri.rstrip("/")).strip() or "table") if name is None else name.strip()
+    if not result or any("\ud800" <= char <= "\udfff" for char in result):
         raise OptionError(f"name={name!r} is not a name of a table: give one of letters and digits, or leave it out")
-    return found
+    return result

@@ -63,13 +63,13 @@ def exactly(column: Array, kind: pa.DataType) -> Array:
     return column if column.type == kind else as_type(column, kind, _exact)
 
 
-def _explanation(field: pa.Field, given: pa.DataType, unfit: UnfitError, table: str) -> str:
+def _explanation(field: pa.Field, kind: pa.DataType, unfit: UnfitError, table: str) -> str:
     fix = "round or cast the column"
     if pa.types.is_integer(unfit.kind):
         switch = option_name(WriteOptions, "integers_to_floating")
         fix += f". Where integers are to become floating point numbers for good (not in keys): {switch}=true"
     return (
-        f"column {field.name!r} of table {table!r} is {field.type}, and the batch ({given}) holds {unfit.what}, which "
+        f"column {field.name!r} of table {table!r} is {field.type}, and the batch ({kind}) holds {unfit.what}, which "
         f"{_why(unfit.kind, unfit.what)}; nothing was written\n  fix: {fix}"
     )
 
@@ -83,7 +83,7 @@ def _why(kind: pa.DataType, what: str) -> str:
 
 
 def _exact(column: Array, kind: pa.DataType) -> Array:
-    """The values in another type, when it has all of them."""
+    """The values in another type; raises where that does not hold all of them."""
     types = pa.types
     if types.is_dictionary(column.type):
         column = decoded(column)
@@ -104,11 +104,11 @@ def _exact(column: Array, kind: pa.DataType) -> Array:
             return column.cast(kind)
         except pa.ArrowInvalid as exc:
             raise UnfitError(_first_unfit(column, kind, str(exc)), kind) from exc
-    made = column.cast(kind)
+    result = column.cast(kind)
     # Keys are texts: 0.1 is the same text in either width.
-    if pc.any(_differ(as_type(made, old), column)).as_py():
+    if pc.any(_differ(as_type(result, old), column)).as_py():
         raise UnfitError(_first_unfit(column, kind, "a value of more digits"), kind)
-    return made
+    return result
 
 
 def _exact_decimal(column: Array, kind: pa.DataType) -> Array:
@@ -142,8 +142,8 @@ def _as_maps(column: Array, kind: pa.MapType) -> Array:
     if types.is_null(entries.type):
         parts = [pa.array([], kind.key_type), pa.array([], kind.item_type)]
     elif types.is_struct(entries.type):
-        named = dict(zip((entries.type.field(i).name for i in range(2)), entries.flatten(), strict=True))
-        parts = [named["key"], named["value"]]
+        arrays = dict(zip((entries.type.field(i).name for i in range(2)), entries.flatten(), strict=True))
+        parts = [arrays["key"], arrays["value"]]
     else:
         if pc.any(pc.not_equal(pc.list_value_length(entries), 2)).as_py():
             raise pa.ArrowInvalid("an entry is not a pair of key and value")
@@ -177,15 +177,15 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _first_unfit(column: Array, kind: pa.DataType, otherwise: str) -> str:
-    made = column.cast(kind, safe=False)
-    back = as_type(made, column.type) if pa.types.is_floating(kind) else made.cast(column.type, safe=False)
+    result = column.cast(kind, safe=False)
+    back = as_type(result, column.type) if pa.types.is_floating(kind) else result.cast(column.type, safe=False)
     at = pc.index(_differ(back, column), True).as_py()
     return otherwise if at < 0 else str(column[at].as_py())
 
 
-def _differ(made: Array, given: Array) -> Array:
-    """Which values are not the same; nulls are."""
-    differ = pc.not_equal(made, given)
-    if pa.types.is_floating(given.type) and pa.types.is_floating(made.type):
-        differ = pc.and_(differ, pc.invert(pc.and_(pc.is_nan(made), pc.is_nan(given))))
+def _differ(one: Array, other: Array) -> Array:
+    """Which values differ; nulls equal every value."""
+    differ = pc.not_equal(one, other)
+    if pa.types.is_floating(other.type) and pa.types.is_floating(one.type):
+        differ = pc.and_(differ, pc.invert(pc.and_(pc.is_nan(one), pc.is_nan(other))))
     return pc.fill_null(differ, False)

@@ -47,51 +47,51 @@ SchemaLike: TypeAlias = (
 names `"string"`, `"timestamp"`, `"decimal(10, 2)"` and `"array<string>"`."""
 
 
-def parse_schema_like(given: SchemaLike) -> pa.Schema:
+def parse_schema_like(schema: SchemaLike) -> pa.Schema:
     """The Arrow schema of whatever says which columns there are.
 
     Raises:
         SchemaError: nothing here tells columns.
     """
     try:
-        found = _arrow_schema(given)
+        arrow_schema = _arrow_schema(schema)
     except SchemaError:
         raise
     except (pa.ArrowException, TypeError, ValueError) as exc:
-        raise SchemaError(f"{_kind(given)} is not a schema of columns: {exc}") from exc
-    if found is None:
+        raise SchemaError(f"{_kind(schema)} is not a schema of columns: {exc}") from exc
+    if arrow_schema is None:
         raise SchemaError(
-            f"schema is a {_kind(given)}; give a pyarrow.Schema, a schema or frame of polars, pandas or Spark, anything with "
+            f"schema is a {_kind(schema)}; give a pyarrow.Schema, a schema or frame of polars, pandas or Spark, anything with "
             '__arrow_c_schema__, or a dict such as {"id": pa.string(), "n": "int64"}'
         )
-    return found.remove_metadata()
+    return arrow_schema.remove_metadata()
 
 
-def _arrow_schema(given: Any) -> pa.Schema | None:
-    """None for what is none. Types of other libraries are known by their looks: none of them is needed here."""
-    home = type(given).__module__
-    if isinstance(given, pa.Schema):
-        return given
+def _arrow_schema(source: Any) -> pa.Schema | None:
+    """The Arrow schema, None if the source has none. Other libraries are recognized without an import."""
+    home = type(source).__module__
+    if isinstance(source, pa.Schema):
+        return source
     if home.startswith("pyspark."):
-        kind = given if hasattr(given, "json") else getattr(given, "schema", None)
+        kind = source if hasattr(source, "json") else getattr(source, "schema", None)
         return arrow_from_spark(kind.json()) if kind is not None else None
-    if home.startswith("polars.") and hasattr(given, "collect_schema"):  # frames, lazy ones too
-        given = given.collect_schema()
-    if hasattr(given, "iloc") and hasattr(given, "columns"):
-        return pa.Schema.from_pandas(given, preserve_index=False)
-    if hasattr(given, "__arrow_c_schema__"):
-        return pa.schema(given)
-    if isinstance(getattr(given, "schema", None), pa.Schema):  # tables, batches, readers, datasets
-        schema: pa.Schema = given.schema
+    if home.startswith("polars.") and hasattr(source, "collect_schema"):  # frames, lazy ones too
+        source = source.collect_schema()
+    if hasattr(source, "iloc") and hasattr(source, "columns"):
+        return pa.Schema.from_pandas(source, preserve_index=False)
+    if hasattr(source, "__arrow_c_schema__"):
+        return pa.schema(source)
+    if isinstance(getattr(source, "schema", None), pa.Schema):  # tables, batches, readers, datasets
+        schema: pa.Schema = source.schema
         return schema
-    if hasattr(given, "__arrow_c_stream__"):
-        return pa.RecordBatchReader.from_stream(given).schema
-    if isinstance(given, Mapping):
-        return pa.schema([(name, parse_type(name, kind)) for name, kind in given.items()])
-    if isinstance(given, Sequence) and not isinstance(given, str | bytes):
-        pairs = [isinstance(each, tuple) and len(each) == 2 for each in given]
+    if hasattr(source, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(source).schema
+    if isinstance(source, Mapping):
+        return pa.schema([(name, parse_type(name, kind)) for name, kind in source.items()])
+    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+        pairs = [isinstance(each, tuple) and len(each) == 2 for each in source]
         return pa.schema(
-            [(each[0], parse_type(*each)) if pair else each for pair, each in zip(pairs, given, strict=True)]
+            [(each[0], parse_type(*each)) if pair else each for pair, each in zip(pairs, source, strict=True)]
         )
     return None
 
@@ -102,9 +102,9 @@ def parse_type(name: str, kind: Any) -> pa.DataType:
     Raises:
         SchemaError: it is none.
     """
-    found = kind if isinstance(kind, pa.DataType) else type_named(kind)
-    if found is not None:
-        return found
+    result = kind if isinstance(kind, pa.DataType) else type_named(kind)
+    if result is not None:
+        return result
     near = near_name(kind)
     fix = (
         f"did you mean {near!r}?"
@@ -114,6 +114,6 @@ def parse_type(name: str, kind: Any) -> pa.DataType:
     raise SchemaError(f"column {name!r}: {getattr(kind, '__name__', kind)!r} is not a type; {fix}")
 
 
-def _kind(given: object) -> str:
-    kind = type(given)
+def _kind(value: object) -> str:
+    kind = type(value)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"

@@ -131,7 +131,7 @@ def _whole(data: Any, target: _TableColumns) -> pa.RecordBatchReader | None:
         return _of_frame(data, target).to_reader()
     if kind.__module__.startswith("polars."):
         data = data.collect() if hasattr(data, "collect") else data
-        hidden = [name for name, held in getattr(data, "schema", {}).items() if str(held).startswith("Object")]
+        hidden = [name for name, dtype in getattr(data, "schema", {}).items() if str(dtype).startswith("Object")]
         if hidden:  # polars exports addresses of such values
             raise SchemaError(
                 f"polars holds Python objects in column {hidden[0]!r}, which are not Arrow data: cast it to a type of polars"
@@ -235,16 +235,16 @@ def _of_columns(data: Mapping[str, Any], target: _TableColumns) -> pa.Table:
 
 def _of_dicts(rows: Iterable[Any], target: _TableColumns) -> pa.Table:
     """A table of rows, which all name the same columns: a null for a column that one row leaves out would be stored."""
-    found = list(rows)
-    names = found[0].keys()
-    for number, row in enumerate(found):
+    all_rows = list(rows)
+    names = all_rows[0].keys()
+    for number, row in enumerate(all_rows):
         if not isinstance(row, Mapping):
             raise SchemaError(f"row {number} is a {type(row).__name__}, while the first is a dict: give one kind")
         if row.keys() != names:
             raise _uneven(number, row, names)
     if not names:
         raise SchemaError("the rows have no columns: give dicts with names and values")
-    return _of_columns({name: [row.get(name) for row in found] for name in names}, target)
+    return _of_columns({name: [row.get(name) for row in all_rows] for name in names}, target)
 
 
 def _uneven(number: int, row: Mapping[Any, Any], names: Iterable[Any]) -> SchemaError:

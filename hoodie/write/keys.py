@@ -94,14 +94,14 @@ def table_keys(context: TableContext, snapshot: Snapshot, options: WriteOptions)
     """
     config = context.config
     unnamed = bool(options.complex_key_new_encoding)
-    named = not unnamed and config.populate_meta_fields
-    made = key_generator(config, options.key_settings, name_single_key=named)
-    possible = _possible(made, config, snapshot.schema, options)
-    if len(possible) == 1 and _is_remembered(made, config):
-        return made
+    names_key = not unnamed and config.populate_meta_fields
+    generator = key_generator(config, options.key_settings, name_single_key=names_key)
+    possible = _possible(generator, config, snapshot.schema, options)
+    if len(possible) == 1 and _is_remembered(generator, config):
+        return generator
     mismatch: tuple[str, str] | None = None
     explained = False
-    for path, row in islice(_stored_rows(context, snapshot, made), _ASKED):
+    for path, row in islice(_stored_rows(context, snapshot, generator), _ASKED):
         stored = (row.column(RECORD_KEY)[0].as_py(), row.column(PARTITION_PATH)[0].as_py())
         if not config.populate_meta_fields:
             stored = (None, folder_of(path))
@@ -123,28 +123,28 @@ def table_keys(context: TableContext, snapshot: Snapshot, options: WriteOptions)
 
 
 def _possible(
-    made: KeyGenerator, config: TableConfig, schema: pa.Schema | None, options: WriteOptions
+    generator: KeyGenerator, config: TableConfig, schema: pa.Schema | None, options: WriteOptions
 ) -> list[KeyGenerator]:
     """The key generators that properties and options allow, the likeliest first."""
     settings = config.key_settings.over(options.key_settings)
-    complex_single = made.kind is KeyGeneratorType.COMPLEX and len(made.record_key_fields) == 1
+    complex_single = generator.kind is KeyGeneratorType.COMPLEX and len(generator.record_key_fields) == 1
     zoned = schema is not None and any(
         pa.types.is_timestamp(kind) and kind.tz
-        for name in (*made.record_key_fields, *made.partition_fields)
+        for name in (*generator.record_key_fields, *generator.partition_fields)
         if (kind := _type_of(schema, name)) is not None
     )
     # Of a table with hive style folders Hudi's properties do not tell it; of others the extractor class does.
     maybe_slashed = (
-        made.hive_style
-        and len(made.partition_fields) == 1
-        and made.kind in (KeyGeneratorType.SIMPLE, KeyGeneratorType.COMPLEX)
+        generator.hive_style
+        and len(generator.partition_fields) == 1
+        and generator.kind in (KeyGeneratorType.SIMPLE, KeyGeneratorType.COMPLEX)
     )
     unsaid = complex_single and options.complex_key_new_encoding is None and config.populate_meta_fields
-    names = (True, False) if unsaid else (made.name_single_key,)
-    texts = (False, True) if zoned and settings.timestamps_as_text is None else (made.timestamps_as_text,)
-    slashes = (False, True) if maybe_slashed and settings.slash_dates is None else (made.slash_dates,)
+    names = (True, False) if unsaid else (generator.name_single_key,)
+    texts = (False, True) if zoned and settings.timestamps_as_text is None else (generator.timestamps_as_text,)
+    slashes = (False, True) if maybe_slashed and settings.slash_dates is None else (generator.slash_dates,)
     return [
-        replace(made, name_single_key=name, timestamps_as_text=text, slash_dates=slash)
+        replace(generator, name_single_key=name, timestamps_as_text=text, slash_dates=slash)
         for name, text, slash in product(names, texts, slashes)
     ]
 
@@ -157,17 +157,17 @@ def _type_of(schema: pa.Schema, name: str) -> pa.DataType | None:
     return kind
 
 
-def _is_remembered(made: KeyGenerator, config: TableConfig) -> bool:
-    """Nothing of the generator comes from the options of this write alone."""
+def _is_remembered(generator: KeyGenerator, config: TableConfig) -> bool:
+    """Whether the table remembers all settings of the generator."""
     settings = config.key_settings
-    return (made.timestamps is None or bool(settings.timebased)) and made.partition_kinds == (
-        settings.partition_kinds if made.partition_kinds else ()
+    return (generator.timestamps is None or bool(settings.timebased)) and generator.partition_kinds == (
+        settings.partition_kinds if generator.partition_kinds else ()
     )
 
 
-def _stored_rows(context: TableContext, snapshot: Snapshot, made: KeyGenerator) -> Iterator[tuple[str, pa.Table]]:
+def _stored_rows(context: TableContext, snapshot: Snapshot, generator: KeyGenerator) -> Iterator[tuple[str, pa.Table]]:
     """(path of its file, a row) for some partitions: meta columns and the columns that make keys and paths."""
-    tops = dict.fromkeys(name.split(".")[0] for name in (*made.record_key_fields, *made.partition_fields))
+    tops = dict.fromkeys(name.split(".")[0] for name in (*generator.record_key_fields, *generator.partition_fields))
     names, columns = [RECORD_KEY, PARTITION_PATH, *tops], snapshot.schema or pa.schema([])
     folders = None if snapshot.schema is None else folder_values(context.config, snapshot.schema)
     for partition_path in snapshot.view.partitions():

@@ -56,14 +56,14 @@ class Basis(NamedTuple):
     """Of what Apache Hudi keeps of a bucket index."""
 
 
-def basis_of(context: TableContext, seen: FileSystemView | None = None, timeline: Timeline | None = None) -> Basis:
-    """Ask the storage for it at once; `seen` and `timeline`: as `TableContext.snapshot` takes them.
+def basis_of(context: TableContext, last_view: FileSystemView | None = None, timeline: Timeline | None = None) -> Basis:
+    """Ask the storage for it at once; `last_view` and `timeline`: as `TableContext.snapshot` takes them.
 
     Raises:
         TableNotFoundError: the table was deleted.
     """
     storage = context.storage
-    snapshot, config = together(storage, partial(context.snapshot, seen, timeline), partial(load_config, storage))
+    snapshot, config = together(storage, partial(context.snapshot, last_view, timeline), partial(load_config, storage))
     return Basis(snapshot, config, context.active.list_beside(BUCKET_INDEX))
 
 
@@ -128,8 +128,8 @@ def _layout_of_files(context: TableContext, snapshot: Snapshot, index: IndexOpti
     """What the files of a table say whose properties say nothing; None: no buckets."""
     config = context.config
     wants_buckets = index.choice is IndexType.BUCKET
-    named = _newest_file_ids(snapshot)
-    if named is not None and not looks_bucketed(named) and not wants_buckets:
+    file_ids = _newest_file_ids(snapshot)
+    if file_ids is not None and not looks_bucketed(file_ids) and not wants_buckets:
         return None
     slices = snapshot.view.latest_slices()
     if not slices:
@@ -162,9 +162,9 @@ def _layout_of_files(context: TableContext, snapshot: Snapshot, index: IndexOpti
 def _newest_file_ids(snapshot: Snapshot) -> set[str] | None:
     """File ids that the newest commit with any names: enough for most tables, without a listing. None: no commit names one."""
     for instant in reversed(snapshot.timeline.commits):
-        named = {stat.file_id for stat in snapshot.active.read_commit(instant).stats() if stat.file_id}
-        if named:
-            return named
+        file_ids = {stat.file_id for stat in snapshot.active.read_commit(instant).stats() if stat.file_id}
+        if file_ids:
+            return file_ids
     return None
 
 
@@ -222,8 +222,8 @@ def _possible(
     bases = [file_slice.base for file_slice in slices if file_slice.base is not None][:_MAX_FILES]
     unstored = None if schema is None else unstored_of(context.config, schema)
     possible = [Evidence(fields, 0, greatest) for fields in choices if not count or count > greatest]
-    for found in evidence_of(context.storage, bases, greatest=greatest, choices=choices, unstored=unstored):
-        possible = [each for each in found if not count or each.allows(count)]
+    for evidence in evidence_of(context.storage, bases, greatest=greatest, choices=choices, unstored=unstored):
+        possible = [each for each in evidence if not count or each.allows(count)]
         if count or not possible or (len(possible) == 1 and possible[0].only_count):
             break
     return possible

@@ -90,8 +90,8 @@ def run_load(
         write_context = transaction.write_context(preparation.schema, options.file_options())
         work = partial(run_load_part, preparation, context.storage, write_context, options.max_file_size_bytes)
         parts = engine.stage(records, work, label=label(Step.LOAD))
-        results = [found for _, found in parts if isinstance(found, WriteResult)]
-        rest = [found for _, found in parts if isinstance(found, Chunk)]
+        results = [part for _, part in parts if isinstance(part, WriteResult)]
+        rest = [part for _, part in parts if isinstance(part, Chunk)]
         if rest:
             rest_engine = engine
             if sum(chunk.size_bytes for chunk in rest) <= options.driver_max_bytes:

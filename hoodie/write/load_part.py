@@ -36,22 +36,22 @@ def run_load_part(
             if not (preparation.keygen.record_key_fields or preparation.keys_given):
                 rows = _completed_keys(rows, f"{context.instant}_{number}", counted)
             counted += rows.num_rows
-            for found in groups.add(_live(rows)):
-                yield number, _left(found, storage, context)
-        for found in groups.finish():
-            yield number, _left(found, storage, context)
+            for part in groups.add(_live(rows)):
+                yield number, _result_of(part, storage, context)
+        for part in groups.finish():
+            yield number, _result_of(part, storage, context)
 
 
-def _left(found: WriteResult | pa.Table, storage: Storage, context: WriteContext) -> WriteResult | Chunk:
+def _result_of(part: WriteResult | pa.Table, storage: Storage, context: WriteContext) -> WriteResult | Chunk:
     """A file as it is; rows as a chunk in the instant's staging folder, which goes with it.
 
     Raises:
         CommitConflictError: the folder is gone: another process rolled the instant back.
     """
-    if not isinstance(found, pa.Table):
-        return found
+    if not isinstance(part, pa.Table):
+        return part
     try:
-        return make_chunk(found, storage=storage, stage_to=context.staging)
+        return make_chunk(part, storage=storage, stage_to=context.staging)
     except FileNotFoundError as exc:
         raise CommitConflictError(
             f"instant {context.instant} of table {storage.uri} was rolled back by another process while its rows were read; "

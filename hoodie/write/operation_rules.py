@@ -84,7 +84,7 @@ class OperationRules:
             sort=options.sort_mode if operation in _SORTS else SortMode.NONE,
         )
 
-    def given(self, names: Sequence[str]) -> tuple[str, ...] | None:
+    def columns_from(self, names: Sequence[str]) -> tuple[str, ...] | None:
         """Which columns of a batch take the place of stored values; None: all columns of the table."""
         if not self.partial:
             return None

@@ -64,5 +64,5 @@ def replacing(plan: WritePlan, partitions: Iterable[str], slices: Iterable[FileS
         ids[file_slice.group.partition_path].append(file_slice.group.file_id)
         based_on[file_slice.group] = file_slice.base_instant
     touched = None if all_of_it else frozenset(ids) | (plan.absent_in or frozenset())
-    replaced = {partition_path: tuple(sorted(found)) for partition_path, found in sorted(ids.items())}
+    replaced = {partition_path: tuple(sorted(ids_of_path)) for partition_path, ids_of_path in sorted(ids.items())}
     return replace(plan, based_on=based_on, absent_in=touched, replaced=replaced)

@@ -29,20 +29,20 @@ def placed_rows(
     Raises:
         OptionError: the record key of a stored row would change.
     """
-    gone = pc.fill_null(rows.column(DELETED), False)
-    stays = pc.invert(gone)
+    is_delete = pc.fill_null(rows.column(DELETED), False)
+    stays = pc.invert(is_delete)
     before, after = rows.filter(stays), conformed.filter(stays)
     keys, paths = _keys(before, after, keygen, table=table), keygen.partitions(after)
-    leaving = [rows.filter(gone).select([RECORD_KEY, PARTITION_PATH])]
-    left = [conformed.filter(gone)]
+    leaving = [rows.filter(is_delete).select([RECORD_KEY, PARTITION_PATH])]
+    old_rows = [conformed.filter(is_delete)]
     if moves:
         moved = pc.fill_null(pc.not_equal(before.column(PARTITION_PATH), paths), False)
         leaving.append(before.filter(moved).select([RECORD_KEY, PARTITION_PATH]))
-        left.append(after.filter(moved))
+        old_rows.append(after.filter(moved))
     places = pa.concat_tables([each.cast(_PLACES) for each in leaving])
     places = places.append_column(DELETED, pa.repeat(pa.scalar(True), places.num_rows))
     arriving = pa.table([keys, paths, pa.repeat(pa.scalar(False), len(keys))], schema=places.schema)
-    return pa.concat_tables([places, arriving]), pa.concat_tables([*left, after])
+    return pa.concat_tables([places, arriving]), pa.concat_tables([*old_rows, after])
 
 
 _PLACES = pa.schema([(RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string())])

@@ -78,11 +78,11 @@ class Placement(Protocol):
         batch: Batch,
         snapshot: Snapshot,
         label: Callable[[Step], str],
-        known: object = None,
+        earlier: object = None,
     ) -> Located:
         """Find the places of the batch's rows in the files of a snapshot.
 
-        `known`: what this, or another placement, found out of the same batch on an earlier snapshot. Files that have not changed
+        `earlier`: what this, or another placement, found out of the same batch on an earlier snapshot. Files that have not changed
         since are not looked into again.
 
         Raises:

@@ -73,17 +73,17 @@ class Tagged:
     """By partition path: rows of the batch that are not written; other rows stand for them."""
     read: frozenset[FileGroupId] = frozenset()
     """File groups whose rows decided where rows of the batch go."""
-    left: frozenset[FileGroupId] = frozenset()
+    origins: frozenset[FileGroupId] = frozenset()
     """File groups that rows leave for other partitions. On merge-on-read tables too they get a new base file where they can: the
     read-optimized view would have such a row in both places until a compaction."""
 
     @once
     def lookups_in(self) -> Mapping[str, Sequence[LookupResult]]:
         """By partition path; a plan asks for them once a partition."""
-        found: dict[str, list[LookupResult]] = {}
+        by_path: dict[str, list[LookupResult]] = {}
         for result in self.lookups:
-            found.setdefault(result.base.partition_path, []).append(result)
-        return found
+            by_path.setdefault(result.base.partition_path, []).append(result)
+        return by_path
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class WritePlan:
     are replaced: they stand in the way of others' inserts. None: the whole table."""
     replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By partition path: ids of the file groups that the write replaces; in `based_on` too."""
-    left: frozenset[FileGroupId] = frozenset()
+    origins: frozenset[FileGroupId] = frozenset()
     """As `Tagged` has it: what is written elsewhere depends on their rows."""
     starts: frozenset[FileGroupId] = frozenset()
     """File groups that begin with a log: other non-blocking writers may begin them, too."""
@@ -133,20 +133,20 @@ def plan_write(tagged: Tagged, target: Target) -> WritePlan:
     by_partition: dict[str, list[FileSlice]] = {}
     for file_slice in target.slices:
         by_partition.setdefault(file_slice.group.partition_path, []).append(file_slice)
-    found: dict[FileGroupId, list[LookupResult]] = {}
+    results_of: dict[FileGroupId, list[LookupResult]] = {}
     for result in tagged.lookups if tagged.updates else ():
         if result.matched:
-            found.setdefault(FileGroupId(result.base.partition_path, result.base.file_id), []).append(result)
+            results_of.setdefault(FileGroupId(result.base.partition_path, result.base.file_id), []).append(result)
     tasks: list[WriteTask] = []
     based_on: dict[FileGroupId, InstantTime] = {}
     for partition_path, pieces in tagged.pieces.items():
         inserts = _insert_shares(tagged, partition_path, by_partition.get(partition_path, []), target)
         for file_slice in by_partition.get(partition_path, []):
-            matches = tuple(m for r in found.get(file_slice.group, ()) for m in r.matches)
+            matches = tuple(m for r in results_of.get(file_slice.group, ()) for m in r.matches)
             share = inserts.pop(file_slice.group.file_id, None)
             if not matches and share is None:
                 continue
-            leaves = file_slice.group in tagged.left and file_slice.group not in target.busy
+            leaves = file_slice.group in tagged.origins and file_slice.group not in target.busy
             merge = target.table_type is TableType.COPY_ON_WRITE or share is not None or leaves
             based_on[file_slice.group] = file_slice.base_instant
             common = RowsTask(
@@ -167,13 +167,13 @@ def plan_write(tagged: Tagged, target: Target) -> WritePlan:
         )
     absent = frozenset(t.partition_path for t in tasks if t.inserts is not None)
     if tagged.updates and not tagged.inserts:
-        matches_of = {path: _known(tagged, path, by_partition.get(path, ())) for path in tagged.pieces}
+        matches_of = {path: _matches_in(tagged, path, by_partition.get(path, ())) for path in tagged.pieces}
         absent |= {path for path in tagged.pieces if _fresh(tagged, path, matches_of[path])}
     for file_slice in target.slices:
         if file_slice.group in tagged.read:
             based_on[file_slice.group] = file_slice.base_instant
     everywhere = tagged.in_whole_table and bool(absent)
-    return WritePlan(tuple(tasks), based_on, None if everywhere else absent, left=tagged.left)
+    return WritePlan(tuple(tasks), based_on, None if everywhere else absent, origins=tagged.origins)
 
 
 def append_of(rows: RowsTask, file_slice: FileSlice, target: Target) -> list[AppendTask]:
@@ -221,7 +221,7 @@ def _insert_shares(
 ) -> dict[str, Inserts]:
     """File id -> its share of the partition's new rows; ids that are not in the slices are new file groups."""
     pieces = tuple(tagged.pieces[partition_path])
-    matches = _known(tagged, partition_path, slices)
+    matches = _matches_in(tagged, partition_path, slices)
     fresh = _fresh(tagged, partition_path, matches)
     if not tagged.inserts or fresh <= 0:
         return {}
@@ -253,8 +253,8 @@ def _insert_shares(
     return shares
 
 
-def _known(tagged: Tagged, partition_path: str, slices: Sequence[FileSlice]) -> tuple[Matches, ...]:
-    """The rows whose keys are in the slices, which are of this partition, and those that others stand for."""
+def _matches_in(tagged: Tagged, partition_path: str, slices: Sequence[FileSlice]) -> tuple[Matches, ...]:
+    """The rows whose keys are in these slices of the partition, and the rows that others stand for."""
     file_ids = {s.group.file_id for s in slices}
     lookups = tagged.lookups_in.get(partition_path, ())
     stored = [m for r in lookups if r.base.file_id in file_ids for m in r.matches]
@@ -277,9 +277,9 @@ def _key_ranges(pieces: Sequence[ChunkPiece], rows: int) -> list[Inserts]:
             if room == 0:
                 shares.append([])
                 room = rows
-            taken = min(room, remaining)
-            shares[-1].append(replace(piece, span=replace(piece.span, start=start, length=taken)))
-            start, remaining, room = start + taken, remaining - taken, room - taken
+            length = min(room, remaining)
+            shares[-1].append(replace(piece, span=replace(piece.span, start=start, length=length)))
+            start, remaining, room = start + length, remaining - length, room - length
     return [Inserts(tuple(share), (), rows=sum(p.span.length for p in share)) for share in shares]
 
 
@@ -301,9 +301,9 @@ def _capacity(file_slice: FileSlice, fresh: int, row_bytes: float, target: Targe
 
 def _row_bytes(tagged: Tagged, pieces: Sequence[ChunkPiece], partition_path: str) -> float:
     """Stored size of a row: as the files of the partition show, else guessed from the batch."""
-    seen = [r for r in tagged.lookups_in.get(partition_path, ()) if r.record_count]
-    if seen:
-        return max(1.0, sum(r.base.rows_bytes for r in seen) / sum(r.record_count for r in seen))
+    files = [r for r in tagged.lookups_in.get(partition_path, ()) if r.record_count]
+    if files:
+        return max(1.0, sum(r.base.rows_bytes for r in files) / sum(r.record_count for r in files))
     chunks: dict[int, tuple[int, int]] = {p.number: (p.chunk.size_bytes, p.chunk.rows) for p in pieces}
     size, rows = sum(s for s, _ in chunks.values()), sum(n for _, n in chunks.values())
     return max(1.0, size / max(rows, 1) / COLUMNAR_SHRINK)

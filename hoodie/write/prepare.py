@@ -41,7 +41,7 @@ class Preparation:
     """The operation deletes: every row is a delete that always wins."""
     table_name: str
     ordering_columns: tuple[str, ...] = ()
-    given: tuple[str, ...] | None = None
+    set_columns: tuple[str, ...] | None = None
     """Columns of the batch, where absent ones keep their stored values; None: absent ones are null."""
     sort_by_key: bool = False
     marker: DeleteMarker | None = None
@@ -102,7 +102,7 @@ def _chunk(
     if preparation.keeps_order:
         rows = rows.append_column(ARRIVAL, pa.array(np.arange(rows.num_rows, dtype=np.int32)))
     chunk = make_chunk(rows, storage=storage, stage_to=stage_to, sort_by_key=preparation.sort_by_key)
-    return chunk if memory is None else memory.held(chunk)
+    return chunk if memory is None else memory.keep(chunk)
 
 
 def prepare_rows(rows: pa.Table, preparation: Preparation) -> pa.Table:
@@ -125,23 +125,24 @@ def prepare_rows(rows: pa.Table, preparation: Preparation) -> pa.Table:
         partitions = preparation.keygen.partitions(conformed)
     if preparation.folders is not None and not preparation.delete_all:
         preparation.folders.require_said(conformed, partitions, table=table)
-    gone = _gone(rows, preparation)
+    is_delete = _deletes_of_write(rows, preparation)
     columns: dict[str, pa.ChunkedArray | pa.Array] = {RECORD_KEY: keys, PARTITION_PATH: partitions}
     for field in preparation.schema:
         column = conformed.column(field.name)
-        completed = preparation.given is not None and field.name not in preparation.given
-        if not field.nullable and not completed and (empty := _nulls(column, gone)):
+        completed = preparation.set_columns is not None and field.name not in preparation.set_columns
+        if not field.nullable and not completed and (empty := _nulls(column, is_delete)):
             raise SchemaError(
                 f"column {field.name!r} of table {table!r} is not nullable, and {empty} of {rows.num_rows} rows "
                 "have null in it; fill them or leave the rows out"
             )
-        if gone is not None and field.name in preparation.ordering_columns:
-            column = pc.if_else(gone, pa.scalar(None, field.type), column)  # such a delete wins whatever its row says
+        if is_delete is not None and field.name in preparation.ordering_columns:
+            # Such a delete wins whatever its row says.
+            column = pc.if_else(is_delete, pa.scalar(None, field.type), column)
         columns[field.name] = column
     fields: list[pa.Field] = [pa.field(RECORD_KEY, pa.string()), pa.field(PARTITION_PATH, pa.string())]
     # While rows travel every column may be null: deletes carry keys only.
     fields += [field.with_nullable(True) for field in preparation.schema]
-    deleted = _deleted(conformed, preparation, gone)
+    deleted = _deleted(conformed, preparation, is_delete)
     if deleted is not None:
         columns[DELETED] = deleted
         fields.append(pa.field(DELETED, pa.bool_()))
@@ -179,26 +180,26 @@ def _given_keys(
     return keys, partitions
 
 
-def _gone(rows: pa.Table, preparation: Preparation) -> pa.ChunkedArray | pa.Array | None:
-    """The rows that are deletes by the write itself, and not by a value that a column of theirs has."""
+def _deletes_of_write(rows: pa.Table, preparation: Preparation) -> pa.ChunkedArray | pa.Array | None:
+    """Which rows the write itself makes deletes, regardless of the values in their columns."""
     if preparation.delete_all:
         return pa.repeat(pa.scalar(True), rows.num_rows)
     return rows.column(DELETED) if DELETED in rows.column_names else None
 
 
-def _nulls(column: pa.ChunkedArray, gone: pa.ChunkedArray | pa.Array | None) -> int:
-    """How many rows that are kept have null."""
-    return int(column.null_count if gone is None else column.filter(pc.invert(gone)).null_count)
+def _nulls(column: pa.ChunkedArray, is_delete: pa.ChunkedArray | pa.Array | None) -> int:
+    """How many nulls the rows have that are no deletes."""
+    return int(column.null_count if is_delete is None else column.filter(pc.invert(is_delete)).null_count)
 
 
 def _deleted(
-    rows: pa.Table, preparation: Preparation, gone: pa.ChunkedArray | pa.Array | None
+    rows: pa.Table, preparation: Preparation, is_delete: pa.ChunkedArray | pa.Array | None
 ) -> pa.ChunkedArray | pa.Array | None:
     if preparation.delete_all:
-        return gone
+        return is_delete
     at = rows.schema.get_field_index(IS_DELETED)
     marks = at >= 0 and pa.types.is_boolean(rows.schema.field(at).type)  # else no mark to Apache Hudi either
-    flags = [] if gone is None else [gone]
+    flags = [] if is_delete is None else [is_delete]
     flags += [pc.fill_null(rows.column(at), False)] if marks else []
     if preparation.marker is not None and preparation.marker.field in rows.column_names:
         flags.append(pa.array(marked(rows.column(preparation.marker.field), preparation.marker)))
@@ -210,7 +211,7 @@ ADD_IT = "add the column to the data"
 
 def require_columns(
     names: Iterable[str],
-    wanted: Iterable[str],
+    required: Iterable[str],
     *,
     what: str,
     table: str,
@@ -224,7 +225,7 @@ def require_columns(
     """
 
     present = list(names)
-    for name in wanted:
+    for name in required:
         top = name.split(".")[0]
         if top not in present:
             near = difflib.get_close_matches(top, present, n=1)

@@ -35,9 +35,9 @@ def publish_files(
     A folder in which a file group goes on is a partition, and is not asked: who began the group made it one before that.
     """
     paths = sorted({r.stat.partition_path for r in results} - {r.stat.partition_path for r in results if _goes_on(r)})
-    _, found = together(context.storage, partial(ensure_partitions, context.storage, paths, instant), copies)
+    _, copy_files = together(context.storage, partial(ensure_partitions, context.storage, paths, instant), copies)
     files = [file for result in results for file in (result.file, result.change_log) if file is not None]
-    return context.publisher.publish(instant, [*files, *found], gathered=gathered_markers)
+    return context.publisher.publish(instant, [*files, *copy_files], gathered=gathered_markers)
 
 
 def _goes_on(result: WriteResult) -> bool:
@@ -92,7 +92,7 @@ def commit_metadata(
     bounds = encode_column_stats(ranges)
     return CommitMetadata(
         operation=operation,
-        write_stats={partition: tuple(found) for partition, found in stats.items()},
+        write_stats={partition: tuple(stats_of_path) for partition, stats_of_path in stats.items()},
         schema_json=json.dumps(avro_from_arrow(schema, table_name=table_name), separators=(",", ":")),
         extra={
             **(extra or {}),

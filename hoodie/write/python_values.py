@@ -87,7 +87,7 @@ def _pair(entry: Any, path: str) -> tuple[Any, Any]:
 
 
 def _maps(pairs: list[list[tuple[Any, Any]] | None], kind: pa.MapType, path: str, nan_is_null: bool) -> Any:
-    entries = list(chain.from_iterable(found for found in pairs if found is not None))
+    entries = list(chain.from_iterable(pairs_of_row for pairs_of_row in pairs if pairs_of_row is not None))
     wrong = next((key for key, _ in entries if not isinstance(key, str)), "")
     if wrong != "":
         raise SchemaError(
@@ -134,10 +134,10 @@ def _lists(values: Sequence[Any], kind: pa.DataType | None, path: str, nan_is_nu
 
 
 def _part(values: Sequence[Any], kind: pa.DataType | None, path: str, nan_is_null: bool) -> Any:
-    found = array_of(values, kind, path=path, nan_is_null=nan_is_null)
-    if isinstance(found, pa.ChunkedArray):
+    result = array_of(values, kind, path=path, nan_is_null=nan_is_null)
+    if isinstance(result, pa.ChunkedArray):
         raise SchemaError(f"column {path!r} holds more than 2 GiB: give fewer rows at once, or Arrow data")
-    return found
+    return result
 
 
 def _offsets(values: Sequence[Any]) -> Any:
@@ -153,12 +153,12 @@ def _leaf(values: Sequence[Any], kind: pa.DataType | None, classes: set[type], p
     _require_one_kind(values, classes, path)
     put_pandas_off()  # none of the values are of it
     try:
-        found = pa.array(values, from_pandas=nan_is_null)
+        array = pa.array(values, from_pandas=nan_is_null)
     except OverflowError:
         return _wide_integers(values, kind, path)
     except (pa.ArrowException, TypeError, ValueError) as exc:
         raise _no_common_type(values, path, exc) from exc
-    return _narrowed(found, kind)
+    return _narrowed(array, kind)
 
 
 def _wide_integers(values: Sequence[Any], kind: pa.DataType | None, path: str) -> Any:
@@ -195,15 +195,15 @@ def _no_common_type(values: Iterable[Any], path: str, exc: Exception | None) -> 
     return SchemaError(f"the values of column {path!r} have no common type: {reason}")
 
 
-def _narrowed(found: Any, kind: pa.DataType | None) -> Any:
+def _narrowed(array: Any, kind: pa.DataType | None) -> Any:
     """Numbers in the table's narrower type where it holds all of them."""
-    if kind == pa.int32() and pa.types.is_int64(found.type):
+    if kind == pa.int32() and pa.types.is_int64(array.type):
         try:
-            return found.cast(kind)
+            return array.cast(kind)
         except pa.ArrowInvalid:
-            return found
-    if kind == pa.float32() and pa.types.is_float64(found.type):
-        made = found.cast(kind)
-        same = pc.or_(pc.equal(made.cast(found.type), found), pc.is_nan(found))
-        return made if pc.all(pc.fill_null(same, True)).as_py() else found
-    return found
+            return array
+    if kind == pa.float32() and pa.types.is_float64(array.type):
+        narrow = array.cast(kind)
+        same = pc.or_(pc.equal(narrow.cast(array.type), array), pc.is_nan(array))
+        return narrow if pc.all(pc.fill_null(same, True)).as_py() else array
+    return array

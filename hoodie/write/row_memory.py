@@ -25,10 +25,10 @@ class RowMemory:
 
     def __init__(self, limit_bytes: int, storage: Storage) -> None:
         self.chunk_bytes = max(1, limit_bytes // 8)
-        self._left = limit_bytes // 2
+        self._remaining_bytes = limit_bytes // 2
         self._storage = storage
 
-    def held(self, chunk: Chunk) -> Chunk:
+    def keep(self, chunk: Chunk) -> Chunk:
         """The chunk where there is room for it, otherwise one whose rows are in a file.
 
         Raises:
@@ -36,8 +36,8 @@ class RowMemory:
         """
         if chunk.table is None or not chunk.rows:
             return chunk
-        if chunk.size_bytes <= self._left:
-            self._left -= chunk.size_bytes
+        if chunk.size_bytes <= self._remaining_bytes:
+            self._remaining_bytes -= chunk.size_bytes
             return chunk
         folder = self._folder()
         try:

@@ -93,10 +93,10 @@ def _is_marked(field: pa.Field) -> bool:
 
 def _require_names(fields: Iterable[pa.Field], path: str) -> None:
     """Each name stands once among its siblings, in whatever case: neither Avro nor Spark could tell them apart."""
-    seen: dict[str, str] = {}
+    names: dict[str, str] = {}
     for field in fields:
         name = f"{path}{field.name}"
-        other = seen.setdefault(field.name.lower(), name)
+        other = names.setdefault(field.name.lower(), name)
         if other is name:
             continue
         if other == name:
@@ -126,15 +126,15 @@ def reconcile(table: pa.Schema | None, batch: pa.Schema, *, table_name: str, lea
     return pa.schema(fields)
 
 
-def takes(kind: pa.DataType, given: pa.DataType) -> bool:
+def takes(kind: pa.DataType, other: pa.DataType) -> bool:
     """Whether a column of one type takes values of another, if each of them fits, and stays as it is."""
-    stored = storable_type(given, "")
-    if stored is None or kind == given:
-        return kind == given
+    stored = storable_type(other, "")
+    if stored is None or kind == other:
+        return kind == other
     misfits = _Misfits(Leave(types_stay=True))
-    (found,) = misfits.fields([pa.field("c", kind)], [pa.field("c", stored)], "")
+    (field,) = misfits.fields([pa.field("c", kind)], [pa.field("c", stored)], "")
     narrows = kind == pa.float32() and stored == pa.float64()
-    return found.type == kind and not misfits.lines and not narrows
+    return field.type == kind and not misfits.lines and not narrows
 
 
 class _Misfits:
@@ -146,24 +146,24 @@ class _Misfits:
 
     def fields(self, table: list[pa.Field], batch: list[pa.Field], path: str) -> list[pa.Field]:
         """The table's fields in types that hold both, then the batch's own."""
-        given = {field.name: field for field in batch}
+        by_name = {field.name: field for field in batch}
         cased = {field.name.lower() for field in batch}
-        found: list[pa.Field] = []
+        result: list[pa.Field] = []
         for old in table:
-            new = given.pop(old.name, None)
+            new = by_name.pop(old.name, None)
             name = f"{path}{old.name}"
             if new is None:
-                if old.name.lower() not in cased:  # else it is told as such
+                if old.name.lower() not in cased:  # otherwise `_check_new` reports the difference in case
                     self._check_missing(old, name)
-                found.append(old)
+                result.append(old)
             else:
-                found.append(old.with_type(self._type(old.type, new.type, name)))
+                result.append(old.with_type(self._type(old.type, new.type, name)))
         if not self._leave.keys_only:
             by_case = {field.name.lower(): field.name for field in table}
-            for new in given.values():
+            for new in by_name.values():
                 self._check_new(new, f"{path}{new.name}", by_case.get(new.name.lower()))
-                found.append(new.with_nullable(True))
-        return found
+                result.append(new.with_nullable(True))
+        return result
 
     def _check_missing(self, old: pa.Field, name: str) -> None:
         nested = "." in name
@@ -248,7 +248,7 @@ def untyped_part(kind: pa.DataType, path: str) -> str | None:
         parts = [(kind.value_type, "element")]
     elif pa.types.is_map(kind):
         parts = [(kind.item_type, "value")]
-    return next((found for part, name in parts if (found := untyped_part(part, f"{path}.{name}"))), None)
+    return next((untyped for part, name in parts if (untyped := untyped_part(part, f"{path}.{name}"))), None)
 
 
 def _map_items(old: pa.MapType, new: pa.DataType) -> list[pa.DataType] | None:
@@ -274,9 +274,9 @@ def _map_items(old: pa.MapType, new: pa.DataType) -> list[pa.DataType] | None:
 
 
 def _misfit(table_name: str, lines: Sequence[str], leave: Leave) -> str:
-    shown = list(lines[:4])
-    if len(lines) > len(shown):
-        shown.append(f"... and {len(lines) - len(shown)} more")
+    first = list(lines[:4])
+    if len(lines) > len(first):
+        first.append(f"... and {len(lines) - len(first)} more")
     fixes = []
     if any(line.startswith("MISSING") for line in lines):
         stored = (
@@ -291,7 +291,7 @@ def _misfit(table_name: str, lines: Sequence[str], leave: Leave) -> str:
         fixes.append("  fix: rename the columns as the table has them")
     if not all(line.startswith(("MISSING", "CASE")) for line in lines):
         fixes.append("  fix: cast the columns to the table's types (integers, floats and decimals may be wider)")
-    return "\n".join([f"the batch does not fit table {table_name!r}:", *(f"  {line}" for line in shown), *fixes])
+    return "\n".join([f"the batch does not fit table {table_name!r}:", *(f"  {line}" for line in first), *fixes])
 
 
 def _castable(old: pa.DataType, new: pa.DataType) -> bool:

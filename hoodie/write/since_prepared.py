@@ -28,7 +28,7 @@ def schema_after(context: TableContext, batch: Batch, leave: Leave, snapshot: Sn
     _require_columns_there(batch, snapshot, config.name)
     # What the batch lacks was asked when its rows were prepared. A column that another writer added since is null in them.
     since = replace(leave, null_for_missing=True)
-    schema = reconcile(snapshot.schema, batch.given, table_name=config.name, leave=since)
+    schema = reconcile(snapshot.schema, batch.input_schema, table_name=config.name, leave=since)
     for name in (*config.record_key_fields, *config.partition_fields):
         top = name.split(".")[0]
         # Keys and paths are texts of the values, and were made from the types that the columns had.
@@ -46,12 +46,12 @@ def _require_columns_there(batch: Batch, snapshot: Snapshot, table: str) -> None
     """
     if snapshot.history is None or snapshot.schema is None or batch.prepared_for is None:
         return
-    meant = {*column_paths(batch.given)} & {*column_paths(batch.prepared_for)}
-    lost = sorted(meant - {*column_paths(snapshot.schema)})
-    if lost:
+    meant = {*column_paths(batch.input_schema)} & {*column_paths(batch.prepared_for)}
+    missing = sorted(meant - {*column_paths(snapshot.schema)})
+    if missing:
         raise SchemaError(
-            f"another writer renamed or dropped column {lost[0]!r} of table {table!r} while this batch was read; nothing was written, "
-            f"write it again with the columns of now: {', '.join(snapshot.schema.names)}"
+            f"another writer renamed or dropped column {missing[0]!r} of table {table!r} while this batch was read; nothing was "
+            f"written, write it again with the columns of now: {', '.join(snapshot.schema.names)}"
         )
 
 

@@ -103,12 +103,12 @@ def staged_batch(
                 engine, folder = LocalEngine().within(options.memory_limit_bytes), None
         if rules.sort is SortMode.GLOBAL_SORT:
             chunks = sorted_chunks(chunks)
-        given = _taken(context, batch_schema, operation)
+        input_schema = _stored_columns(context, batch_schema, operation)
         yield Batch(
             operation,
             tuple(chunks),
             preparation.schema,
-            given,
+            input_schema,
             engine,
             folder,
             started,
@@ -176,11 +176,11 @@ def plan_preparation(
         require(config.partition_fields, what="partition", fix=_ADD_TO_DELETE if deletes else ADD_IT)
     if not (deletes or rules.partial):
         require_columns(batch_schema.names, config.ordering_fields, what="ordering", table=config.name)
-    given = _taken(context, batch_schema, operation)
-    require_ordering_types(given, config.ordering_fields)
+    input_schema = _stored_columns(context, batch_schema, operation)
+    require_ordering_types(input_schema, config.ordering_fields)
     if deletes and snapshot.schema is None:
         raise OptionError(f"table {config.name!r} is empty: there is nothing to delete")
-    schema = reconcile(snapshot.schema, given, table_name=config.name, leave=leave_of(config, rules, options))
+    schema = reconcile(snapshot.schema, input_schema, table_name=config.name, leave=leave_of(config, rules, options))
     keygen = table_keys(context, snapshot, options)
     is_global = placement_of(config, rules, options).is_global
     return Preparation(
@@ -189,7 +189,7 @@ def plan_preparation(
         deletes,
         config.name,
         context.rule.ordering_columns,
-        given=rules.given(given.names),
+        set_columns=rules.columns_from(input_schema.names),
         sort_by_key=rules.sorts,
         marker=context.rule.delete_marker or options.delete_marker,
         keys_given=by_meta,
@@ -213,8 +213,8 @@ def _for_deletes(table: str, operation: WriteOperation) -> str:
     )
 
 
-def _taken(context: TableContext, batch_schema: pa.Schema, operation: WriteOperation) -> pa.Schema:
-    """The columns of the input that are taken, in the types that a table stores: of a delete only those that make keys."""
+def _stored_columns(context: TableContext, batch_schema: pa.Schema, operation: WriteOperation) -> pa.Schema:
+    """The columns of the input in the types that a table stores; of a delete only those that make keys."""
     batch_schema = pa.schema([field for field in batch_schema if field.name != DELETED])
     if OperationRules.of(operation, WriteOptions()).deletes:
         names = key_columns(context.config)

@@ -24,15 +24,15 @@ def is_committed(snapshot: Snapshot, batch: StreamBatch | None, *, table: str) -
     """
     if batch is None:
         return False
-    found = _newest(_active(snapshot, reversed(snapshot.timeline.commits)), batch)
-    if found is None:
-        found = _newest(_archived(snapshot), batch)
-    if found is None or found.number < batch.number:
+    newest = _newest(_active(snapshot, reversed(snapshot.timeline.commits)), batch)
+    if newest is None:
+        newest = _newest(_archived(snapshot), batch)
+    if newest is None or newest.number < batch.number:
         return False
-    if found.by_hudi and found.number > batch.number:
+    if newest.by_hudi and newest.number > batch.number:
         # A stream repeats its last batch only. Skipping would lose the rows of one that began anew.
         raise OptionError(
-            f"Apache Hudi recorded batch {found.number} of stream identifier {batch.identifier!r} in table {table}, and this is "
+            f"Apache Hudi recorded batch {newest.number} of stream identifier {batch.identifier!r} in table {table}, and this is "
             f"batch {batch.number}: it comes from another checkpoint. Go on with that checkpoint, or set "
             "hoodie.datasource.write.streaming.checkpoint.identifier to a name of this stream's own"
         )
@@ -44,8 +44,8 @@ def committed_since(now: Snapshot, before: Timeline, batch: StreamBatch | None) 
     if batch is None:
         return False
     newer = [i for i in now.timeline.commits if i.time not in before.completed_times]
-    found = _newest(_active(now, reversed(newer)), batch)
-    return found is not None and found.number >= batch.number
+    newest = _newest(_active(now, reversed(newer)), batch)
+    return newest is not None and newest.number >= batch.number
 
 
 def every_commit(snapshot: Snapshot) -> Iterator[Mapping[str, str]]:
@@ -55,7 +55,9 @@ def every_commit(snapshot: Snapshot) -> Iterator[Mapping[str, str]]:
 
 
 def _newest(commits: Iterable[CommitMetadata], batch: StreamBatch) -> Recorded | None:
-    return next((found for each in commits if (found := parse_batch(each.extra, batch)) is not None), None)
+    return next(
+        (recorded_batch for each in commits if (recorded_batch := parse_batch(each.extra, batch)) is not None), None
+    )
 
 
 def _active(snapshot: Snapshot, instants: Iterable[Instant]) -> Iterator[CommitMetadata]:
@@ -67,7 +69,7 @@ def _archived(snapshot: Snapshot) -> Iterator[CommitMetadata]:
     archived = snapshot.archived
     if not archived.files:
         return
-    wanted = [i for i in archived.commits if i.time not in snapshot.timeline.commit_at]
-    read = archived.read_commits(wanted)
-    for instant in reversed(wanted):
+    instants = [i for i in archived.commits if i.time not in snapshot.timeline.commit_at]
+    read = archived.read_commits(instants)
+    for instant in reversed(instants):
         yield read[instant.time]

@@ -76,15 +76,15 @@ def near_name(name: Any) -> str | None:
 def _of_arrow(name: str) -> pa.DataType | None:
     alias: Any = pa.type_for_alias  # its stubs know texts that are written out only
     try:
-        found: pa.DataType = alias(name)
+        result: pa.DataType = alias(name)
     except ValueError:
         return None
-    return found
+    return result
 
 
 def _nested(name: str, parts: list[str]) -> pa.DataType | None:
     if name == "struct":
-        fields = [(found[1], type_named(found[2])) for part in parts if (found := _FIELD.fullmatch(part))]
+        fields = [(match[1], type_named(match[2])) for part in parts if (match := _FIELD.fullmatch(part))]
         columns = [pa.field(field, kind) for field, kind in fields if kind is not None]
         return pa.struct(columns) if len(columns) == len(parts) else None
     kinds = [kind for part in parts if (kind := type_named(_LABEL.sub("", part)))]

@@ -73,7 +73,7 @@ def _rows(storage: Storage, paths: Iterable[str], schema: pa.Schema | None) -> p
 def _failure(con: Any, query: Query) -> str | None:
     after = con.sql(query.text.replace(TABLE, _AFTER)).fetchall()
     if query.kind == "single.value":
-        if len(after) == 1 and len(after[0]) == 1 and _shown(after[0][0]) == query.expected:
+        if len(after) == 1 and len(after[0]) == 1 and _text_of(after[0][0]) == query.expected:
             return None
         return f"{query.text} has to give {query.expected}, and gives {after[:3]}"
     before = con.sql(query.text.replace(TABLE, _BEFORE)).fetchall()
@@ -85,5 +85,5 @@ def _failure(con: Any, query: Query) -> str | None:
     return f"{query.text} has to give the same as before the commit, {before[:3]}, and gives {after[:3]}"
 
 
-def _shown(value: object) -> str:
+def _text_of(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -21,14 +21,14 @@ def arrow_frame(spark: SparkSession, table: pa.Table) -> DataFrame:
     table = pa.Table.from_batches([batch for batch in table.to_batches() if batch.num_rows], table.schema)
     if hasattr(DataFrame, "toArrow"):  # both came with Spark 4
         create: Any = spark.createDataFrame
-        made: DataFrame
+        frame: DataFrame
         rows = spark.conf.get(_BATCH_ROWS, None)
         if rows is None or int(rows) > 0:
-            made = create(table, spark_schema(table.schema))
+            frame = create(table, spark_schema(table.schema))
         else:  # "no limit" for all of Spark but this
             with changed_setting(spark, _BATCH_ROWS, str(max(table.num_rows, 1))):
-                made = create(table, spark_schema(table.schema))
-        return made
+                frame = create(table, spark_schema(table.schema))
+        return frame
     return _before_4(spark, table)
 
 

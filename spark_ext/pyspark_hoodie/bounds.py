@@ -44,12 +44,12 @@ def text_of_bounds(context: TableContext, schema: pa.Schema, files: Sequence[Sca
         places = [folders.setdefault(folder_of(path), len(folders)) for path in paths]
         of_files.append(list(dict.fromkeys(places)))
     by_path = ranges_of_paths(context.config, kinds, list(folders))
-    stated = _stated(context, files)
-    if not by_path and not stated:
+    bodies = _bodies_by_instant(context, files)
+    if not by_path and not bodies:
         return None
-    number = {instant: at for at, instant in enumerate(stated)}
+    number = {instant: at for at, instant in enumerate(bodies)}
     schemas: dict[str, int] = {}
-    commits = [schemas.setdefault(json.dumps(_units(kinds, stored)), len(schemas)) for _, stored in stated.values()]
+    commits = [schemas.setdefault(json.dumps(_units(kinds, stored)), len(schemas)) for _, stored in bodies.values()]
     fields = {
         "columns": list(kinds),
         "folders": {name: [entry_of(value_range) for value_range in each] for name, each in by_path.items()},
@@ -61,31 +61,31 @@ def text_of_bounds(context: TableContext, schema: pa.Schema, files: Sequence[Sca
         "key": same_as_key(context.config, kinds),
     }
     text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-    return _BETWEEN.join([text, *(body for body, _ in stated.values())])
+    return _BETWEEN.join([text, *(body for body, _ in bodies.values())])
 
 
-def _stated(context: TableContext, files: Sequence[ScanFile]) -> dict[str, tuple[str, Kinds]]:
+def _bodies_by_instant(context: TableContext, files: Sequence[ScanFile]) -> dict[str, tuple[str, Kinds]]:
     """Instant -> what its commit states, and the types of the columns in its files."""
     snapshot = context.snapshot()
-    found = {}
+    sizes_and_bodies = {}
     for instant, count in Counter(file.instant for file in files).items():
         statement = statement_of(snapshot, instant)
         body = None if statement is None else json_of_column_stats(statement.text)
         if statement is not None and body is not None:
-            found[instant] = (len(body) / count, body, statement.kinds)
-    kept, characters = {}, 0
-    for instant in sorted(found, key=lambda instant: found[instant][0]):
-        _, body, kinds = found[instant]
+            sizes_and_bodies[instant] = (len(body) / count, body, statement.kinds)
+    bodies, characters = {}, 0
+    for instant in sorted(sizes_and_bodies, key=lambda instant: sizes_and_bodies[instant][0]):
+        _, body, kinds = sizes_and_bodies[instant]
         characters += len(body)
         if characters > context.tuning.bounds_characters:
             break
-        kept[instant] = (body, kinds)
-    return kept
+        bodies[instant] = (body, kinds)
+    return bodies
 
 
 def _units(kinds: Kinds, stored: Kinds) -> dict[str, int]:
-    found = {name: _unit(kind, stored.get(name)) for name, kind in kinds.items()}
-    return {name: unit for name, unit in found.items() if unit is not None}
+    units = {name: _unit(kind, stored.get(name)) for name, kind in kinds.items()}
+    return {name: unit for name, unit in units.items() if unit is not None}
 
 
 def _unit(kind: Any, stored: Any) -> int | None:

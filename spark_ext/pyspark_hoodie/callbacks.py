@@ -21,9 +21,9 @@ class Callback:
         self._answers = answers
 
     def apply(self, question: Any) -> Any:
-        what, *given = question
+        what, *arguments = question
         try:
-            return self._answers(what, given)
+            return self._answers(what, arguments)
         except Exception as error:
             token = f"hoodie-call-{next(_numbers)}"
             _failures[token] = error
@@ -51,5 +51,5 @@ logging.getLogger("py4j.clientserver").addFilter(_Quiet())
 
 def failure_in(text: str) -> Exception | None:
     """The error of Python that an exception of the JVM stands for."""
-    found = _TOKEN.search(text)
-    return None if found is None else _failures.pop(found[0], None)
+    match = _TOKEN.search(text)
+    return None if match is None else _failures.pop(match[0], None)

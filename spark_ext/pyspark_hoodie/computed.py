@@ -35,23 +35,23 @@ def computed_column(
         text, start, stop = of.arguments
         first, last = (each.as_py() for each in (start, stop) if isinstance(each, pa.Scalar))
         return F.substring(
-            _made(text, column, condition, literal), first + 1, 2**31 - 1 if last is None else last - first
+            _column_of(text, column, condition, literal), first + 1, 2**31 - 1 if last is None else last - first
         )
-    made = [_made(each, column, condition, literal) for each in of.arguments]
+    arguments = [_column_of(each, column, condition, literal) for each in of.arguments]
     if of.function is Function.CASE:
-        *pairs, found = made
+        *pairs, value_column = arguments
         for value, fits in zip(pairs[::-2], pairs[-2::-2], strict=True):
-            found = F.when(fits, value).otherwise(found)
-        return found
+            value_column = F.when(fits, value).otherwise(value_column)
+        return value_column
     if of.function is Function.CAST:
-        return _cast(made[0], of)
+        return _cast(arguments[0], of)
     if pa.types.is_integer(of.kind) and of.function in _TRIED:
-        return _or_too_large(_TRIED[of.function](*made), made)
-    found = _MADE[of.function](*made)
-    return found
+        return _or_too_large(_TRIED[of.function](*arguments), arguments)
+    value_column = _MADE[of.function](*arguments)
+    return value_column
 
 
-def _made(
+def _column_of(
     of: Named | pa.Scalar[Any] | Condition,
     column: Callable[[Named], Column],
     condition: Callable[[Condition], Column],
@@ -86,12 +86,12 @@ def _day(moment: Column) -> Column:
     return F.date_from_unix_date(((micros - F.pmod(micros, F.lit(_DAY_US))) / F.lit(_DAY_US)).cast("int"))
 
 
-def _or_too_large(found: Column, arguments: list[Column]) -> Column:
-    known = reduce(lambda one, other: one & other, (each.isNotNull() for each in arguments))
+def _or_too_large(value: Column, arguments: list[Column]) -> Column:
+    has_values = reduce(lambda one, other: one & other, (each.isNotNull() for each in arguments))
     message = F.lit(
         "a filter computes an integer that is too large: make one of its numbers a decimal, such as 2.0 for 2"
     )
-    return F.coalesce(found, F.when(known, F.raise_error(message).cast("bigint")))
+    return F.coalesce(value, F.when(has_values, F.raise_error(message).cast("bigint")))
 
 
 def _remainder(left: Column, right: Column) -> Column:

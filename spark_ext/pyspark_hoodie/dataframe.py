@@ -166,11 +166,11 @@ def write_found(table: HoodieTable, find: Callable[[], DataFrame | RowsHere], re
         if isinstance(rows, RowsHere):
             options, engine = rows.options(request.write), LocalEngine()
             reader = rows.rows.to_reader()
-            found = table.writer.write(
+            result = table.writer.write(
                 reader, reader.schema, options.operation, options, engine=engine, found_on=found_on
             )
             release_unused_memory()
-            return remember(table, found)
+            return remember(table, result)
         return write_records(table, rows, given_schema(rows.schema), request, found_on=found_on)
 
     return table.writer.write_found(write, request.write.concurrency)
@@ -185,16 +185,18 @@ def _with_keys(table: HoodieTable, df: DataFrame, schema: pa.Schema, write: Writ
     if is_small(keys, write.driver_max_bytes):
         with suppress(TooLargeError):
             engine = DriverEngine(SparkEngine(spark, context.storage))
-            batches = engine.stage(keys, lambda _, found: found, label="read the keys to delete")
+            batches = engine.stage(keys, lambda _, rows: rows, label="read the keys to delete")
             where = where_keys(context, pa.Table.from_batches(batches, given_schema(keys.schema)), write)
     plan = table.scan(key_columns(table.config), where).plan
     rows = plan_frame(spark, context, plan, where=where)
     if where is not None:
         return rows
     types = spark_schema(kinds)
-    wanted = keys.select([col(quoted(field.name)).cast(field.dataType).alias(field.name) for field in types]).distinct()
-    same = reduce(and_, (rows[quoted(name)].eqNullSafe(wanted[quoted(name)]) for name in kinds.names))
-    return rows.join(wanted, same, "left_semi")
+    distinct_keys = keys.select(
+        [col(quoted(field.name)).cast(field.dataType).alias(field.name) for field in types]
+    ).distinct()
+    same = reduce(and_, (rows[quoted(name)].eqNullSafe(distinct_keys[quoted(name)]) for name in kinds.names))
+    return rows.join(distinct_keys, same, "left_semi")
 
 
 def _written_here(
@@ -263,11 +265,11 @@ def parse_request(options: Mapping[str, str], partition_by: Sequence[str] = ()) 
     """The options of a write, with `partitionBy` among them; what is not needed here is named in one warning."""
     request = parse_write_options(options, defaults=load_defaults())
     if partition_by:
-        named = request.table.partition_fields
-        if named is not None and named != tuple(partition_by):
+        fields = request.table.partition_fields
+        if fields is not None and fields != tuple(partition_by):
             raise OptionError(
                 f"partitionBy({', '.join(map(repr, partition_by))}) contradicts "
-                f"hoodie.datasource.write.partitionpath.field={','.join(named)!r}: drop one of them"
+                f"hoodie.datasource.write.partitionpath.field={','.join(fields)!r}: drop one of them"
             )
         request = replace(request, table=replace(request.table, partition_fields=tuple(partition_by)))
     warn(request.ignored, request.not_done)
@@ -405,20 +407,20 @@ def parse_query(context: TableContext, options: Mapping[str, str], spark: SparkS
     option_texts = {
         name: _of_instant(context, value, name) if name.lower() in moments else value for name, value in options.items()
     }
-    found = parse_read_options(
+    result = parse_read_options(
         option_texts,
         defaults=load_defaults(),
         zone=zone_of(context.config.timezone),
         session_zone=None if spark is None else session_zone(spark),
     )
-    warn(found.ignored)
-    return found
+    warn(result.ignored)
+    return result
 
 
 def _of_instant(context: TableContext, value: str, name: str) -> str:
     """-1 as the newest commit, and so on; any other text as it is."""
-    found = counted(value, lambda: context.snapshot().timeline.commits, name=name)
-    return found.time if isinstance(found, Instant) else value
+    position = counted(value, lambda: context.snapshot().timeline.commits, name=name)
+    return position.time if isinstance(position, Instant) else value
 
 
 def read_context(spark: SparkSession, context: TableContext, options: ReadOptions) -> DataFrame:

@@ -56,11 +56,11 @@ def parts_of(files: Sequence[ScanFile]) -> list[list[ScanFile]]:
 
 
 def scans_of(files: Sequence[ScanFile]) -> Iterator[list[ScanFile]]:
-    """The files in as few scans as it takes for each file with dead rows to be the only one of its key."""
+    """The files in few scans, such that no two files with dead rows in one scan share a key."""
     remaining = list(zip(files, _keys(files), strict=True))
     while remaining:
-        taken, remaining = _first_scan(remaining)
-        yield [file for file, _ in taken]
+        scan, remaining = _first_scan(remaining)
+        yield [file for file, _ in scan]
 
 
 _Keyed = tuple[ScanFile, int]
@@ -72,18 +72,18 @@ def _first_scan(files: Sequence[_Keyed]) -> tuple[list[_Keyed], list[_Keyed]]:
     if whole and _slots_wanted(min(len(dead), MAX_FILES), len(whole)) > MAX_SLOTS:
         return whole, dead
     keys = {key for _, key in whole}
-    taken: list[_Keyed] = []
+    scan: list[_Keyed] = []
     later: list[_Keyed] = []
     bitmap_bytes = 0
     for file, key in dead:
         more = bitmap_bytes + _bitmap_bytes(file)
-        if key in keys or len(taken) == MAX_FILES or (taken and more > MAX_BITMAP_BYTES):
+        if key in keys or len(scan) == MAX_FILES or (scan and more > MAX_BITMAP_BYTES):
             later.append((file, key))
         else:
-            taken.append((file, key))
+            scan.append((file, key))
             keys.add(key)
             bitmap_bytes = more
-    return [*whole, *taken], later
+    return [*whole, *scan], later
 
 
 def _keys(files: Sequence[ScanFile]) -> list[int]:
@@ -113,9 +113,9 @@ def marks_of(files: Sequence[ScanFile]) -> list[int | None]:
 def without_marked_rows(spark: SparkSession, scan: DataFrame, files: Sequence[ScanFile]) -> DataFrame:
     """The scan, which is of just these files and has `MARK` by `marks_of`, without their dead rows."""
     key = (MARK, *(id(file.dead) for file in files))
-    alive = _known(spark).find(_BITMAP, key)
-    found = scan.where(alive[0]) if alive else _handed(spark, scan, files, key, _marked_bitmap(files), _alive_by_mark)
-    return found.drop(MARK)
+    alive = _bitmaps(spark).find(_BITMAP, key)
+    rows = scan.where(alive[0]) if alive else _handed(spark, scan, files, key, _marked_bitmap(files), _alive_by_mark)
+    return rows.drop(MARK)
 
 
 def without_deleted_rows(spark: SparkSession, scan: DataFrame, files: Sequence[ScanFile]) -> DataFrame:
@@ -123,14 +123,14 @@ def without_deleted_rows(spark: SparkSession, scan: DataFrame, files: Sequence[S
     if all(file.dead is None for file in files):
         return scan
     key = tuple((number, id(file.dead)) for number, file in zip(_keys(files), files, strict=True))
-    alive = _known(spark).find(_BITMAP, key)
+    alive = _bitmaps(spark).find(_BITMAP, key)
     if alive:
         return scan.where(alive[0])
     bitmap = _bitmap(files)
     return _handed(spark, scan, files, key, bitmap.words, partial(_alive, bitmap=bitmap))
 
 
-def _known(spark: SparkSession) -> Cache:
+def _bitmaps(spark: SparkSession) -> Cache:
     return _handed_over.setdefault(spark, Cache(MAX_BITMAP_BYTES, largest_share=1))
 
 
@@ -146,11 +146,11 @@ def _handed(
     local = arrow_frame(spark, pa.table({_WORDS: [bitmap]}, schema=_SCHEMA))
     with _scalar(local) as words:
         alive = condition(words)
-        found = scan.where(alive)
+        result = scan.where(alive)
     if _lasts(local):
         # The arrays are known by their identity, so an entry holds them too.
-        _known(spark).put(_BITMAP, key, (alive, [file.dead for file in files]), bitmap.nbytes)
-    return found
+        _bitmaps(spark).put(_BITMAP, key, (alive, [file.dead for file in files]), bitmap.nbytes)
+    return result
 
 
 _BITMAP: Kind[tuple[Column, object]] = Kind("bitmap")
@@ -214,8 +214,8 @@ def _bitmap(files: Sequence[ScanFile]) -> _Bitmap:
 
 def _slots(mine: np.ndarray, others: np.ndarray) -> tuple[int, np.ndarray, int]:
     """A way to give each of my keys a slot that no other key has: the factor, the slots, how many slots there are."""
-    wanted = _slots_wanted(len(mine), len(others)).bit_length()
-    bits = next((bits for bits in _BITS_OF_SLOTS if bits >= wanted), wanted)
+    least = _slots_wanted(len(mine), len(others)).bit_length()
+    bits = next((bits for bits in _BITS_OF_SLOTS if bits >= least), least)
     while True:
         mask = (1 << bits) - 1
         for factor in range(_FIRST_FACTOR, _FIRST_FACTOR + _FACTORS * _NEXT_FACTOR, _NEXT_FACTOR):

@@ -203,7 +203,7 @@ def _context_of(spark: SparkSession) -> SparkContext | None:
 
 
 def _watch(context: SparkContext, name: str, ended: threading.Event) -> None:
-    progress = Progress(name, shown=LOG)  # Spark draws bars of its own
+    progress = Progress(name, way=LOG)  # Spark draws bars of its own
     while not ended.wait(EVERY_S):
         tracker = context.statusTracker()
         stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]

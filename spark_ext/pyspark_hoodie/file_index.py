@@ -52,7 +52,7 @@ def bounded_scan(
     failed = import_module("py4j.protocol").Py4JError  # clients of Connect may lack it
     try:
         jvm, session = spark._jvm, spark._jsparkSession
-        given = jvm.java.util.ArrayList()
+        java_list = jvm.java.util.ArrayList()
         scala_options = jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap(dict(options)))
         data = pa.schema([field for field in schema if field.name not in partitions.columns])
         parted = pa.schema([schema.field(name) for name in partitions.columns])
@@ -70,8 +70,8 @@ def bounded_scan(
             _BETWEEN.join("" if mark is None else str(mark) for mark in marks),
             MARK,
         ):
-            given.add(each)
-        relation = compiled(jvm, "bounded_files.java").generate(given.toArray())
+            java_list.add(each)
+        relation = compiled(jvm, "bounded_files.java").generate(java_list.toArray())
         return None if relation is None else DataFrame(session.baseRelationToDataFrame(relation), spark)
     except (failed, PySparkException, TypeError, AttributeError) as error:
         _log.debug("no scan with bounds in this Spark: %s", error)

@@ -37,22 +37,24 @@ class FileTypes:
         needed = {*plan.output.names, *(plan.context.filter.columns if plan.context.filter else ())}
         self._table = {field.name: field.type for field in plan.context.schema if field.name in needed}
         instants = {instant for task in tasks for instant in _instants(task)}
-        stated, self._sound = _stated_by(context, instants)
-        unknown = [t.slice.base for t in tasks if t.slice.base is not None and t.slice.base.instant not in stated]
+        types_of, self._sound = _stated_by(context, instants)
+        unknown = [t.slice.base for t in tasks if t.slice.base is not None and t.slice.base.instant not in types_of]
         footers = LocalEngine().run(partial(_footer_types, context.storage), unknown, label="footers")
-        self._by_instant = {instant: self._narrow(types) for instant, types in stated.items()}
+        self._by_instant = {instant: self._narrow(types) for instant, types in types_of.items()}
         self._by_path = {base.path: self._narrow(types) for base, types in zip(unknown, footers, strict=True)}
 
     def suit(self, task: ReadTask) -> bool:
         """Whether Spark's own casts make the table's values of all that is in the slice's files."""
         base = task.slice.base
-        found = [] if base is None else [self._of(base.path, base.instant)]
+        types_of_files = [] if base is None else [self._of(base.path, base.instant)]
         for log in task.slice.logs:
             for instant, _ in log.committed_entries:
                 if instant not in self._by_instant:
                     return False
-                found.append(self._by_instant[instant])
-        return not any(_needs_care(kind, self._table[name]) for narrow in found for name, kind in narrow.items())
+                types_of_files.append(self._by_instant[instant])
+        return not any(
+            _needs_care(kind, self._table[name]) for narrow in types_of_files for name, kind in narrow.items()
+        )
 
     def are_sound(self, files: Iterable[ScanFile]) -> bool:
         """Whether what the files say of floating columns holds for Spark (`hoodie/format/parquet_footer.py`)."""
@@ -60,11 +62,11 @@ class FileTypes:
 
     def groups(self, files: Iterable[ScanFile]) -> list[tuple[Narrow, list[ScanFile]]]:
         """Files of one scan each."""
-        found: dict[str, tuple[Narrow, list[ScanFile]]] = {}
+        by_text: dict[str, tuple[Narrow, list[ScanFile]]] = {}
         for file in files:
             narrow = self._of(file.path, file.instant)
-            found.setdefault(str(narrow), (narrow, []))[1].append(file)
-        return list(found.values())
+            by_text.setdefault(str(narrow), (narrow, []))[1].append(file)
+        return list(by_text.values())
 
     def _of(self, path: str, instant: str) -> Narrow:
         narrow = self._by_instant.get(instant)
@@ -104,17 +106,17 @@ def _same(one: pa.DataType, other: pa.DataType) -> bool:
 def _stated_by(context: TableContext, instants: set[str]) -> tuple[dict[str, dict[str, pa.DataType]], set[str]]:
     """What commit metadata that is still there states of the files of an instant: their column types, and which are sound."""
     timeline: Timeline = context.active.load()
-    found: dict[str, dict[str, pa.DataType]] = {}
+    types_of: dict[str, dict[str, pa.DataType]] = {}
     sound: set[str] = set()
     for instant in timeline.commits:
         if instant.time in instants:
             commit = context.active.read_commit(instant)
             if commit.schema_json:
                 types = {field.name: field.type for field in record_type(commit.schema_json).arrow_fields}
-                found[instant.time] = types
+                types_of[instant.time] = types
                 if SOUND_FLOATS in commit.extra or not any(map(has_floats, types.values())):
                     sound.add(instant.time)
-    return found, sound
+    return types_of, sound
 
 
 def _footer_types(storage: Storage, base: BaseFile) -> dict[str, pa.DataType]:

@@ -47,12 +47,12 @@ def stated_values(context: TableContext, schema: pa.Schema, files: Sequence[Scan
     kinds = {field.name: field.type for field in schema if field.name in names and field.type in _VALUES}
     if not kinds or any(file.copy_of for file in files):  # a row copy has rows of several partitions
         return PartitionValues((), {})
-    stated = FileRanges(context.storage, context.snapshot(), kinds)
+    ranges_of = FileRanges(context.storage, context.snapshot(), kinds)
     columns = list(kinds)
     folders: dict[str, dict[str, object]] = {}
     for file in files:
         folder, _, name = file.path.rpartition("/")
-        ranges = stated.of_file(name, file.instant) or {}
+        ranges = ranges_of.of_file(name, file.instant) or {}
         values = {column: _the_value(ranges[column]) for column in columns if column in ranges}
         before = folders.setdefault(folder, values)
         columns = [column for column in columns if values.get(column, _NO_VALUE) is not _NO_VALUE]
@@ -89,12 +89,12 @@ def by_folders(context: TableContext, schema: pa.Schema, files: Sequence[ScanFil
     distinct = list(dict.fromkeys(folders))
     place = {folder: at for at, folder in enumerate(distinct)}
     values = ranges_of_paths(config, kinds, distinct)
-    stated = FileRanges(context.storage, context.snapshot(), kinds)
+    ranges_of = FileRanges(context.storage, context.snapshot(), kinds)
     sure: list[ScanFile] = []
     others: list[ScanFile] = []
     for file, folder in zip(files, folders, strict=True):
         says = {name: each[place[folder]] for name, each in values.items()}
-        holds = stated.of_file(name_of(file.path), file.instant)
+        holds = ranges_of.of_file(name_of(file.path), file.instant)
         # Spark reads %20 as a space, whether the table writes it so or not.
         exact = config.url_encode or "%" not in folder
         is_certain = holds is not None and exact and len(says) == len(kinds)

@@ -40,10 +40,12 @@ def is_classic(spark: Any) -> bool:
 
 
 def _is_of_now(options: Mapping[str, str]) -> bool:
-    named = {key.lower(): text.strip().lower() for key, text in options.items()}
+    by_lower_name = {key.lower(): text.strip().lower() for key, text in options.items()}
     pinned = [name for key in (AS_OF, TIMESTAMP_AS_OF) for name in key.names]
-    queries = [named[name.lower()] for name in key_of(ReadOptions, "query").names if name.lower() in named]
-    return not any(name.lower() in named for name in pinned) and QueryType.INCREMENTAL not in queries
+    queries = [
+        by_lower_name[name.lower()] for name in key_of(ReadOptions, "query").names if name.lower() in by_lower_name
+    ]
+    return not any(name.lower() in by_lower_name for name in pinned) and QueryType.INCREMENTAL not in queries
 
 
 def _tag(jvm: Any) -> Any:

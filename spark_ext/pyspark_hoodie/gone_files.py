@@ -55,23 +55,23 @@ def converted(convert: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def received(convert: Callable[..., Any]) -> Callable[..., Any]:
-    """The same of a Connect client, for what its server says."""
+    """The same for the errors that a Connect client receives from its server."""
 
     @wraps(convert)
-    def call(*args: Any, **named: Any) -> Any:
-        return _ours(convert(*args, **named), str, refreshed=False)
+    def call(*args: Any, **keywords: Any) -> Any:
+        return _ours(convert(*args, **keywords), str, refreshed=False)
 
     return call
 
 
-def _ours(found: Any, text_of: Callable[[Any], str], *, refreshed: bool) -> Any:
-    if isinstance(found, StreamingQueryException):
-        return found
-    text = text_of(found)
+def _ours(error: Any, text_of: Callable[[Any], str], *, refreshed: bool) -> Any:
+    if isinstance(error, StreamingQueryException):
+        return error
+    text = text_of(error)
     failure = failure_in(text)
     if failure is not None:
         return failure
-    return error_of(text, refreshed=refreshed) or _raised(text) or found
+    return error_of(text, refreshed=refreshed) or _raised(text) or error
 
 
 def _raised(text: str) -> HoodieError | None:

@@ -61,8 +61,8 @@ def _require_classes(spark: SparkSession) -> None:
     Other settings that name its classes do no harm: the extension is passed over, and the catalog is replaced.
     """
     context = getattr(spark, "sparkContext", None)  # Connect sessions have none
-    named = context.getConf().get(_REGISTRATOR, "") if context is not None else ""
-    if _HUDI_REGISTRATOR not in named.split(","):
+    registrators = context.getConf().get(_REGISTRATOR, "") if context is not None else ""
+    if _HUDI_REGISTRATOR not in registrators.split(","):
         return
     jvm: Any = spark._jvm
     try:
@@ -113,8 +113,8 @@ def tell_spark(spark: SparkSession) -> None:
     if spark in _notified_sessions or find_spec("pyspark.sql.datasource") is None:
         return
     _notified_sessions.add(spark)
-    found = shutil.which("python3")
-    if _asked_for_python() or (found and os.path.dirname(found) == os.path.dirname(sys.executable)):
+    python = shutil.which("python3")
+    if _asked_for_python() or (python and os.path.dirname(python) == os.path.dirname(sys.executable)):
         return  # Spark looks where this package is
     register(spark, import_module("pyspark_hoodie.datasource").DefaultSource)
 
@@ -216,9 +216,9 @@ def no_view_changes(spark: Any, name: str, what: str, instead: str) -> str | Non
 
 def original(owner: Any, name: str) -> Any:
     """Spark's own reader or writer of a session or DataFrame, whatever stands in front of it."""
-    for (cls, replaced), found in _originals.items():
-        if replaced == name and isinstance(cls, type) and isinstance(owner, cls) and found.fget is not None:
-            return found.fget(owner)
+    for (cls, replaced), plain in _originals.items():
+        if replaced == name and isinstance(cls, type) and isinstance(owner, cls) and plain.fget is not None:
+            return plain.fget(owner)
     return getattr(owner, name)
 
 
@@ -254,29 +254,29 @@ class _Said:
     def target(self, path: Any) -> tuple[str, dict[str, str]]:
         """The one path, from the argument or the option, and the other options."""
         options = dict(self.options)
-        _, named = options.pop("path", ("path", None))
+        _, option_path = options.pop("path", ("path", None))
         if isinstance(path, list | tuple):
             if len(path) != 1:
                 raise OptionError(
                     f"format {FORMAT!r} takes one table at a time, not {len(path)} paths: union what they give"
                 )
             path = path[0]
-        if path is not None and named is not None and str(path) != named:
-            raise OptionError(f"two paths: {str(path)!r} as argument and {named!r} as option; drop one of them")
-        found = named if path is None else str(path)
-        if not found:
+        if path is not None and option_path is not None and str(path) != option_path:
+            raise OptionError(f"two paths: {str(path)!r} as argument and {option_path!r} as option; drop one of them")
+        target = option_path if path is None else str(path)
+        if not target:
             raise OptionError(
                 f"format {FORMAT!r} needs the path of the table: .save(path), .load(path), or option 'path'"
             )
-        return found, dict(options.values())
+        return target, dict(options.values())
 
 
 def remembering(mixin: type, plain: Any, source: Any) -> Any:
     """Spark's reader or writer once more, as an object that remembers."""
-    made: Any = object.__new__(_subclass(mixin, plain.__class__))
-    made.__dict__.update(plain.__dict__)
-    made._hoodie = _Said(source)
-    return made
+    copy: Any = object.__new__(_subclass(mixin, plain.__class__))
+    copy.__dict__.update(plain.__dict__)
+    copy._hoodie = _Said(source)
+    return copy
 
 
 @cache
@@ -317,14 +317,14 @@ class _Reading(Remembers):
         if not state.is_ours:
             plain: DataFrame = super().load(path)  # type: ignore[misc]
             return plain
-        target, given = state.target(path)
+        target, other_options = state.target(path)
         target = _PATTERN.sub("", target)
-        found = marked(state.source, dataframe.read(state.source, target, given), target, given)
+        result = marked(state.source, dataframe.read(state.source, target, other_options), target, other_options)
         if state.schema is None:
-            return found
-        wanted = state.schema if isinstance(state.schema, StructType) else _parsed(state.source, state.schema)
-        chosen = selected_schema(found.schema, wanted, path=target)
-        return found.select(*[col(quoted(name)) for name in chosen.names])
+            return result
+        requested = state.schema if isinstance(state.schema, StructType) else _parsed(state.source, state.schema)
+        chosen = selected_schema(result.schema, requested, path=target)
+        return result.select(*[col(quoted(name)) for name in chosen.names])
 
 
 def _parsed(spark: SparkSession, ddl: str) -> StructType:
@@ -376,8 +376,8 @@ class _Writing(Remembers):
             return
         if state.layout is not None:
             raise OptionError(f"{state.layout} has no meaning for a table of format {FORMAT!r}: leave it out")
-        target, given = state.target(path)
-        dataframe.write(state.source, target, given, state.mode, state.partition_by)
+        target, other_options = state.target(path)
+        dataframe.write(state.source, target, other_options, state.mode, state.partition_by)
 
     def saveAsTable(
         self, name: str, format: str | None = None, mode: str | None = None, partitionBy: Any = None, **options: Any

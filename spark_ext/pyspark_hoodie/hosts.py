@@ -54,8 +54,8 @@ def hosts_of(spark: SparkSession, storage: Storage | None, tasks: Sequence[objec
 
 
 def _largest(task: object) -> BaseFile | None:
-    found = getattr(task, "base", None) or getattr(getattr(task, "slice", None), "base", None)
-    return found if isinstance(found, BaseFile) and found.size_bytes >= LEAST_BYTES else None
+    base = getattr(task, "base", None) or getattr(getattr(task, "slice", None), "base", None)
+    return base if isinstance(base, BaseFile) and base.size_bytes >= LEAST_BYTES else None
 
 
 def _most_of(blocks: Any) -> Hosts:
@@ -81,13 +81,13 @@ def placed_numbers(spark: SparkSession, hosts: Sequence[Hosts]) -> DataFrame:
 
 
 def _seq(jvm: Any, values: Sequence[Any]) -> Any:
-    found = jvm.java.util.ArrayList()
+    java_list = jvm.java.util.ArrayList()
     for value in values:
-        found.add(value)
-    return jvm.PythonUtils.toSeq(found)
+        java_list.add(value)
+    return jvm.PythonUtils.toSeq(java_list)
 
 
 def _array(session: Any, number: int) -> Any:
-    found = session.sparkContext._gateway.new_array(session._jvm.java.lang.Object, 1)
-    found[0] = number
-    return found
+    result = session.sparkContext._gateway.new_array(session._jvm.java.lang.Object, 1)
+    result[0] = number
+    return result

@@ -69,8 +69,8 @@ def ingest(
     """
     for name, address in (("storage_options", target), ("source_options", source)):
         if isinstance(address, str | PathLike):
-            found = {**session_options(spark, str(address)), **(arguments.get(name) or {})}
-            arguments = {**arguments, name: found or None}
+            reach_options = {**session_options(spark, str(address)), **(arguments.get(name) or {})}
+            arguments = {**arguments, name: reach_options or None}
     return hoodie.ingest(source, target, work=SparkWork(spark), **arguments)
 
 
@@ -80,29 +80,29 @@ class SparkWork:
 
     spark: SparkSession
 
-    def opened(self, table: HoodieTable) -> HoodieTable:
+    def with_engine(self, table: HoodieTable) -> HoodieTable:
         context = table._context
         return HoodieTable(replace(context, engine=SparkEngine(self.spark, context.storage)), table._options)
 
-    def next(self, source: Source, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
+    def next(self, source: Source, after: Checkpoint | None, bounds: Bounds, schema: pa.Schema | None) -> Round | None:
         topics = topics_of(source)
         if topics is not None:
-            return next_of_topics(self.spark, source, topics, after, bounds, known)
+            return next_of_topics(self.spark, source, topics, after, bounds, schema)
         if not isinstance(source, FolderSource):
-            return source.next(after, bounds, known)
-        taken = source.taken(after, bounds)
-        if taken is None:
+            return source.next(after, bounds, schema)
+        new = source.new_files(after, bounds)
+        if new is None:
             return None
         engine = SparkEngine(self.spark, source.storage)
-        looked: Sequence[Looked] = engine.run(partial(look, source, known), taken.files, label="types of new files")
+        looked: Sequence[Looked] = engine.run(partial(look, source, schema), new.files, label="types of new files")
         types = columns_of(looked)
         differing = [number for number, each in enumerate(looked) if each.differs_from(types)]
         again = engine.run(
-            partial(looked_again, source, types), [taken.files[n] for n in differing], label="files of other types"
+            partial(looked_again, source, types), [new.files[n] for n in differing], label="files of other types"
         )
         bad = {**dict(enumerate(each.bad for each in looked)), **dict(zip(differing, (each.bad for each in again)))}
-        return taken.round(
-            engine.read(partial(rows_of_file, source, types), taken.files, types),
+        return new.round(
+            engine.read(partial(rows_of_file, source, types), new.files, types),
             tuple(record for number in sorted(bad) for record in bad[number]),
         )
 
@@ -113,11 +113,11 @@ class SparkWork:
             yield Prepared(frame, 0)
             return
         with _transformed(self.spark, frame, sql) as transformed:
-            kept = transformed.persist()
+            cached_rows = transformed.persist()
             try:
-                yield _without_bad_keys(kept, table.config.record_key_fields)
+                yield _without_bad_keys(cached_rows, table.config.record_key_fields)
             finally:
-                kept.unpersist()
+                cached_rows.unpersist()
 
     def write(self, table: HoodieTable, rows: Records, options: WriteOptions) -> str | None:
         if isinstance(rows, pa.Table):

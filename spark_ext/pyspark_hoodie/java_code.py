@@ -17,14 +17,14 @@ def compiled(jvm: Any, name: str) -> Any:
     Spark forgets what it compiled, and py4j does not: it would call the methods of the first class on an object of the next one.
     """
     java = _java(name, old_scala=jvm.scala.util.Properties.versionNumberString().startswith("2.12"))
-    for client, text, made in _compiled_before:
+    for client, text, instance in _compiled_before:
         if client is jvm._gateway_client and text == java:
-            return made
+            return instance
     generated = jvm.org.apache.spark.sql.catalyst.expressions.codegen
     code = generated.CodeAndComment(java, jvm.PythonUtils.toScalaMap(jvm.java.util.HashMap()))
-    made = generated.CodeGenerator.compile(code)._1()
-    _compiled_before.append((jvm._gateway_client, java, made))
-    return made
+    instance = generated.CodeGenerator.compile(code)._1()
+    _compiled_before.append((jvm._gateway_client, java, instance))
+    return instance
 
 
 _compiled_before: list[tuple[Any, str, Any]] = []

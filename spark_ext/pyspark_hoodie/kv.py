@@ -165,7 +165,7 @@ class _Place:
     ) -> _Place:
         options = {**session_options(spark, uri), **(storage_options or {})}
         buckets = open_store(uri, storage_options=options, **store).buckets
-        how = {name: given for name, given in store.items() if name not in ("buckets", "create")}
+        how = {name: value for name, value in store.items() if name not in ("buckets", "create")}
         return cls(uri, options, how, buckets)
 
     def open(self) -> KeyValueStore:
@@ -203,7 +203,7 @@ class _Write:
                     counts[number] += rows.num_rows
                     last = writers[number].last_window
                     if last is None or self.window_id > last:
-                        self.update(writers[number], _named(rows))
+                        self.update(writers[number], _with_key_name(rows))
             committed = {number: writer.end_window(self.window_id) for number, writer in writers.items()}
             if self.flush:
                 for writer in writers.values():
@@ -239,7 +239,7 @@ class _Lookup:
         readers: dict[int, BucketReader] = {}
         for batch in batches:
             table = pa.Table.from_batches([batch])
-            found: list[pa.Array] = [pa.nulls(1, pa.binary())]  # for rows whose key is null
+            arrays: list[pa.Array] = [pa.nulls(1, pa.binary())]  # for rows whose key is null
             places = np.zeros(len(batch), np.int64)
             keys, numbers = batch[KEY].cast(KEYS), batch[BUCKET]
             for number in np.unique(np.asarray(numbers.drop_null())).tolist():
@@ -247,10 +247,10 @@ class _Lookup:
                     readers[number] = store.reader(number, max_age_s=None)
                 mask = pc.fill_null(pc.equal(numbers, number), False)
                 values = readers[number].get_many(keys.filter(mask)).cast(pa.binary())
-                begins = sum(map(len, found))
+                begins = sum(map(len, arrays))
                 places[np.asarray(mask)] = np.arange(begins, begins + len(values))
-                found.append(values)
-            values = pa.concat_arrays(found).take(pa.array(places))
+                arrays.append(values)
+            values = pa.concat_arrays(arrays).take(pa.array(places))
             yield from table.drop_columns([KEY, BUCKET]).append_column(self.into, values).to_batches()
 
 
@@ -282,8 +282,8 @@ def _written(
         rows = rows.withColumn("value", _binary(df, codec.value, "value"))
     places = F.array(*[F.lit(number) for number in _places(place.buckets)])
     spread = rows.repartition(place.buckets, F.get(places, F.col(BUCKET)))
-    found = spread.mapInArrow(_Write(place, window_id, update, flush, is_stream), RESULT).collect()
-    return sorted(BucketWindow(row.bucket, row.rows, row.committed) for row in found)
+    result_rows = spread.mapInArrow(_Write(place, window_id, update, flush, is_stream), RESULT).collect()
+    return sorted(BucketWindow(row.bucket, row.rows, row.committed) for row in result_rows)
 
 
 def _keyed(df: DataFrame, codec: Codec, buckets: int) -> DataFrame:
@@ -322,7 +322,7 @@ def _by_bucket(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.Table]]:
         yield number, table.filter(pc.equal(table[BUCKET], number)).drop_columns([BUCKET])
 
 
-def _named(rows: pa.Table) -> pa.Table:
+def _with_key_name(rows: pa.Table) -> pa.Table:
     key = rows[KEY]
     rest = rows.drop_columns([name for name in (KEY, "key") if name in rows.column_names])
     return rest.append_column("key", key)
@@ -330,12 +330,12 @@ def _named(rows: pa.Table) -> pa.Table:
 
 def _places(buckets: int) -> list[int]:
     """For each bucket a number whose hash, as Spark partitions by it, leads to a partition of its own."""
-    found: dict[int, int] = {}
+    number_of: dict[int, int] = {}
     number = 0
-    while len(found) < buckets:
-        found.setdefault(_murmur3(number) % buckets, number)
+    while len(number_of) < buckets:
+        number_of.setdefault(_murmur3(number) % buckets, number)
         number += 1
-    return [found[bucket] for bucket in range(buckets)]
+    return [number_of[bucket] for bucket in range(buckets)]
 
 
 def _murmur3(number: int, seed: int = 42) -> int:

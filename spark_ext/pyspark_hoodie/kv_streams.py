@@ -36,8 +36,8 @@ class Stream(NamedTuple):
 def query_of(spark: SparkSession) -> str | None:
     """The id of the query whose batch this is; None: the session does not say it, as with Spark Connect."""
     with suppress(AttributeError):  # what Spark Connect raises is one
-        found: str | None = spark.sparkContext.getLocalProperty(_QUERY_ID)
-        return found
+        result: str | None = spark.sparkContext.getLocalProperty(_QUERY_ID)
+        return result
     return None
 
 
@@ -54,12 +54,12 @@ def first_window(store: KeyValueStore, query: str | None, options: Mapping[str, 
         return 0
     storage = open_storage(store.uri, options)
     for _ in range(_ASKED_AGAIN):
-        number, found = _newest(storage)
-        if found is not None and found.query == query:
-            return found.first_window
-        if found is not None and not may_be_new:
+        number, stream = _newest(storage)
+        if stream is not None and stream.query == query:
+            return stream.first_window
+        if stream is not None and not may_be_new:
             raise OptionError(
-                f"store {store.uri} belongs to another stream, query {found.query}: this one is {query}, which has a checkpoint of "
+                f"store {store.uri} belongs to another stream, query {stream.query}: this one is {query}, which has a checkpoint of "
                 "its own, and its batches would count as repeated ones. Bring the checkpoint of that stream back, name "
                 "another store, or let this stream go on with what is there by new_stream=True"
             )
@@ -71,7 +71,7 @@ def first_window(store: KeyValueStore, query: str | None, options: Mapping[str, 
 
 
 def _newest(storage: Storage) -> tuple[int, Stream | None]:
-    numbers = [int(found[1]) for name in storage.names("") if (found := _FILE.fullmatch(name))]
+    numbers = [int(match[1]) for name in storage.names("") if (match := _FILE.fullmatch(name))]
     if not numbers:
         return 0, None
     name = f"stream-{max(numbers):08d}.json"

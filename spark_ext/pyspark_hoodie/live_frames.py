@@ -42,15 +42,15 @@ def with_live_sides(df: DataFrame) -> DataFrame:
     spark: Any = df.sparkSession
     if not has_marks() or not is_classic(spark) or not df.isStreaming:
         return df
-    made = {}
+    replacements = {}
     for text, columns in _marks_within(df).items():
         path, options = json.loads(text)
         import_module("pyspark.java_gateway").ensure_callback_server_started(spark.sparkContext._gateway)
         rows = _Rows(spark, path, options, StructType.fromJson(json.loads(columns)))
         size = dataframe.bytes_of(spark, path, options)
         relation = compiled(spark._jvm, _JAVA).liveRelation(spark._jsparkSession, columns, size, rows)
-        made[text] = DataFrame(spark._jsparkSession.baseRelationToDataFrame(relation), spark)
-    return _replaced(df, made)
+        replacements[text] = DataFrame(spark._jsparkSession.baseRelationToDataFrame(relation), spark)
+    return _replaced(df, replacements)
 
 
 class _Rows:
@@ -60,10 +60,10 @@ class _Rows:
         self._spark, self._path, self._options, self._schema = spark, path, options, schema
 
     def apply(self, columns: str) -> Any:
-        wanted = [self._schema[name] for name in columns.split("\0") if name]
+        fields = [self._schema[name] for name in columns.split("\0") if name]
         rows = dataframe.read(self._spark, self._path, self._options)
         # The table may have got members of structs and wider numbers since.
-        rows = rows.to(StructType(wanted)) if wanted else rows.select()
+        rows = rows.to(StructType(fields)) if fields else rows.select()
         return rows._jdf.queryExecution().toRdd()
 
     class Java:
@@ -106,27 +106,27 @@ def _and_views(refresh: Callable[..., None]) -> Callable[..., None]:
 
 def _refreshed(frame: DataFrame) -> DataFrame:
     """The frame on the newest rows of its tables, with the columns that it had."""
-    made = {}
+    replacements = {}
     for text, columns in _marks_within(frame).items():
         path, options = json.loads(text)
         now = dataframe.read(frame.sparkSession, path, options)
-        made[text] = now.to(StructType.fromJson(json.loads(columns)))
-    return _replaced(frame, made)
+        replacements[text] = now.to(StructType.fromJson(json.loads(columns)))
+    return _replaced(frame, replacements)
 
 
 def _marks_within(frame: Any) -> dict[str, str]:
     """What the marked parts of its plan read, with their columns as JSON."""
-    found = compiled(frame.sparkSession._jvm, _JAVA).marksWithin(frame._jdf.queryExecution().analyzed())
-    return dict(found)
+    result = compiled(frame.sparkSession._jvm, _JAVA).marksWithin(frame._jdf.queryExecution().analyzed())
+    return dict(result)
 
 
-def _replaced(frame: Any, made: Mapping[str, Any]) -> DataFrame:
+def _replaced(frame: Any, replacements: Mapping[str, Any]) -> DataFrame:
     """The frame with others in place of its marked parts."""
-    if not made:
+    if not replacements:
         return frame  # type: ignore[no-any-return]
     spark = frame.sparkSession
     plans = spark._jvm.java.util.HashMap()
-    for text, other in made.items():
+    for text, other in replacements.items():
         plans.put(text, other._jdf.queryExecution().analyzed())
     plan = compiled(spark._jvm, _JAVA).replaced(frame._jdf.queryExecution().analyzed(), plans)
     package = spark._jvm.org.apache.spark.sql

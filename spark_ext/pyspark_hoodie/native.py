@@ -57,9 +57,9 @@ def plan_frame(spark: SparkSession, context: TableContext, plan: ReadPlan, *, wh
     shares = _shares(spark, context, plan, where)
     if isinstance(shares, str):
         return _merged(spark, context, plan, plan.tasks)
-    types, found = shares.types, shares.found
+    types, scan_files = shares.types, shares.scan_files
     frames = []
-    for narrow, files in types.groups(found.files):
+    for narrow, files in types.groups(scan_files.files):
         stored = _stored(plan, narrow)
         groups = [Grouped(files, PLAIN)] if _is_classic(spark) else by_folders(context, stored, files)
         for group in groups:
@@ -68,8 +68,8 @@ def plan_frame(spark: SparkSession, context: TableContext, plan: ReadPlan, *, wh
                 sound = types.are_sound(together)
                 frame = _scan(spark, context, plan, scanned, stored, narrow, root=shares.root, sound=sound, where=where)
                 frames.append(frame)
-    if found.rows is not None:
-        frames.append(_kept(arrow_frame(spark, found.rows), plan, where))
+    if scan_files.rows is not None:
+        frames.append(_filtered_rows(arrow_frame(spark, scan_files.rows), plan, where))
     if shares.rest or not frames:
         frames.append(_merged(spark, context, plan, shares.rest))
     # Not DataFrame.union: a Connect session of Spark 3.5 has frames of another class.
@@ -81,14 +81,14 @@ def readers(spark: SparkSession, context: TableContext, plan: ReadPlan, *, where
     shares = _shares(spark, context, plan, where)
     if isinstance(shares, str):
         return f"tasks of hoodie, in parallel: {shares}"
-    files = shares.found.files
-    found = [f"Spark's own Parquet scan of {len(files):,} files"] if files else []
+    files = shares.scan_files.files
+    parts = [f"Spark's own Parquet scan of {len(files):,} files"] if files else []
     if any(file.copy_of or file.dead is not None for file in files):
-        found[0] += f" ({say_what_counts(files)})"
-    if shares.found.rows is not None:
-        found.append(f"the driver: {shares.found.rows.num_rows:,} rows of small logs")
-    found += [f"tasks of hoodie for {len(shares.rest):,} file slices that Spark cannot read"] if shares.rest else []
-    return "; ".join(found) or "nothing to read"
+        parts[0] += f" ({say_what_counts(files)})"
+    if shares.scan_files.rows is not None:
+        parts.append(f"the driver: {shares.scan_files.rows.num_rows:,} rows of small logs")
+    parts += [f"tasks of hoodie for {len(shares.rest):,} file slices that Spark cannot read"] if shares.rest else []
+    return "; ".join(parts) or "nothing to read"
 
 
 class _Shares(NamedTuple):
@@ -96,16 +96,16 @@ class _Shares(NamedTuple):
 
     root: str
     types: FileTypes
-    found: ScanFiles
+    scan_files: ScanFiles
     rest: Sequence[ReadTask | ChangeTask]
 
 
 def _shares(spark: SparkSession, context: TableContext, plan: ReadPlan, where: Where | None) -> _Shares | str:
-    """Or why Spark scans nothing."""
+    """The shares of the plan, or why Spark scans none of it."""
     if isinstance(where, pc.Expression):
         return "Spark's scan takes no filter of Arrow"
-    for taken in {_ROW_NUMBER, MARK} & {name.lower() for name in plan.context.schema.names}:
-        return f"a column is called {taken}, as one of such a scan's own"
+    for reserved in {_ROW_NUMBER, MARK} & {name.lower() for name in plan.context.schema.names}:
+        return f"a column is called {reserved}, as one of such a scan's own"
     if any(isinstance(task, ChangeTask) for task in plan.tasks) or not (
         set(plan.output.names) <= set(plan.context.schema.names)  # a feed without changes
     ):
@@ -133,8 +133,8 @@ def _shares(spark: SparkSession, context: TableContext, plan: ReadPlan, where: W
             suited.append(task)
         else:
             rest.append(task)
-    found = plan_scan_files(context.storage, context.cache, plan.context, suited, _stored(plan, {}))
-    return _Shares(root.uri, types, found, [*rest, *found.rest])
+    scan_files = plan_scan_files(context.storage, context.cache, plan.context, suited, _stored(plan, {}))
+    return _Shares(root.uri, types, scan_files, [*rest, *scan_files.rest])
 
 
 def _with_a_column(plan: ReadPlan) -> ReadPlan:
@@ -196,7 +196,7 @@ def _scan(
             column = column.cast(types[name]) if name in narrow else column
             columns.append(column.alias(name) if name in narrow or name in floats else column)
         frame = frame.select(*columns)
-    return _kept(frame, plan, where)
+    return _filtered_rows(frame, plan, where)
 
 
 def _bounded(
@@ -251,8 +251,8 @@ def _loaded(spark: Any, reader: Any, files: list[str]) -> DataFrame:
 def _seq_of(spark: Any, names: Sequence[str]) -> Any:
     """Names as a sequence of Scala, by few calls however many there are."""
     util = spark._jvm.java.util
-    found = util.Collections.list(util.StringTokenizer(_BETWEEN_NAMES.join(names), _BETWEEN_NAMES))
-    return spark._jvm.PythonUtils.toSeq(found)
+    java_list = util.Collections.list(util.StringTokenizer(_BETWEEN_NAMES.join(names), _BETWEEN_NAMES))
+    return spark._jvm.PythonUtils.toSeq(java_list)
 
 
 _BETWEEN_NAMES = "\0"
@@ -278,7 +278,7 @@ _PARALLEL_FROM = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _MANY = "100000"
 
 
-def _kept(frame: DataFrame, plan: ReadPlan, where: Where | None) -> DataFrame:
+def _filtered_rows(frame: DataFrame, plan: ReadPlan, where: Where | None) -> DataFrame:
     """The rows of the output: committed in the range, fulfilling the condition; in its columns."""
     names, span = frame.columns, _span(plan)
     if span is not None:
@@ -316,12 +316,12 @@ def _committed_in(span: InstantRange) -> Column:
     """
     time = F.col(COMMIT_TIME)
     exact = F.when(F.length(time) == _SECONDS_DIGITS, F.concat(time, F.lit("999"))).otherwise(time)
-    kept = F.lit(True) if span.only is None else time.isin(sorted(span.only))
+    condition = F.lit(True) if span.only is None else time.isin(sorted(span.only))
     if span.begin is not None:
-        kept = kept & (time >= span.begin[:_SECONDS_DIGITS]) & (exact > span.begin.padded)
+        condition = condition & (time >= span.begin[:_SECONDS_DIGITS]) & (exact > span.begin.padded)
     if span.end is not None:
-        kept = kept & (time <= span.end.padded) & (exact <= span.end.padded)
-    return kept
+        condition = condition & (time <= span.end.padded) & (exact <= span.end.padded)
+    return condition
 
 
 def _uri(root: str, path: str) -> str:

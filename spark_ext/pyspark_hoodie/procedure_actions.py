@@ -11,68 +11,70 @@ from pyspark.sql import DataFrame
 from hoodie.errors import OptionError
 from hoodie.model.findings import RepairKind
 from hoodie.model.names import folder_of
-from pyspark_hoodie.procedure_shows import Given, Row, clusterings, compactions
+from pyspark_hoodie.procedure_shows import Arguments, Row, clusterings, compactions
 from pyspark_hoodie.table import HoodieTable
 
 _SCHEDULE, _EXECUTE, _BOTH = "schedule", "execute", "scheduleandexecute"
 
 
-def _operation(given: Given) -> str:
-    """What `op` asks for; instants that are named are run."""
-    found = given.text("op").lower()
-    if found and found not in ("run", _SCHEDULE, _EXECUTE, _BOTH):
-        raise OptionError(f"CALL {given.procedure}: op is {_SCHEDULE}, {_EXECUTE} or scheduleAndExecute, not {found!r}")
-    if given.text("instants") or given.get("timestamp"):
+def _operation(arguments: Arguments) -> str:
+    """The operation that `op` asks for; with requested instants it is to run those."""
+    operation = arguments.text("op").lower()
+    if operation and operation not in ("run", _SCHEDULE, _EXECUTE, _BOTH):
+        raise OptionError(
+            f"CALL {arguments.procedure}: op is {_SCHEDULE}, {_EXECUTE} or scheduleAndExecute, not {operation!r}"
+        )
+    if arguments.text("instants") or arguments.get("timestamp"):
         return _EXECUTE
-    return _BOTH if found in ("", "run") else found
+    return _BOTH if operation in ("", "run") else operation
 
 
-def _instants(given: Given, pending: Iterable[str]) -> list[str]:
-    """Those to run: the named ones, or all that are pending."""
+def _instants(arguments: Arguments, pending: Iterable[str]) -> list[str]:
+    """The instants to run: the requested ones, or all pending ones."""
     there = list(pending)
-    named = given.listed("instants") or ([str(given["timestamp"])] if given.get("timestamp") else [])
-    unknown = [time for time in named if time not in there]
+    requested = arguments.texts("instants") or ([str(arguments["timestamp"])] if arguments.get("timestamp") else [])
+    unknown = [time for time in requested if time not in there]
     if unknown:
         raise OptionError(
-            f"CALL {given.procedure}: {unknown[0]} is not pending; pending are {', '.join(there) or 'none'}"
+            f"CALL {arguments.procedure}: {unknown[0]} is not pending; pending are {', '.join(there) or 'none'}"
         )
-    return (named or there)[: given.number("limit")]
+    return (requested or there)[: arguments.number("limit")]
 
 
-def run_compaction(table: HoodieTable, given: Given) -> Iterator[Row]:
+def run_compaction(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Schedules a compaction, or runs those that are pending."""
-    operation, options = _operation(given), given.options()
-    made = table.schedule_compaction(options) if operation != _EXECUTE else None
+    operation, options = _operation(arguments), arguments.options()
+    scheduled_time = table.schedule_compaction(options) if operation != _EXECUTE else None
     if operation == _SCHEDULE:
-        return compactions(table, [made] if made else [])
-    times = _instants(given, (i.time for i in table.pending_compactions()))
+        return compactions(table, [scheduled_time] if scheduled_time else [])
+    times = _instants(arguments, (i.time for i in table.pending_compactions()))
     for instant in times:
         table.run_compaction(instant, None, options)
     return compactions(table, times)
 
 
-def run_clustering(table: HoodieTable, given: Given) -> Iterator[Row]:
+def run_clustering(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Schedules a clustering, or runs those that are pending."""
-    operation, options = _operation(given), given.options()
-    if given.text("selected_partitions"):
-        options["hoodie.clustering.plan.strategy.partition.selected"] = given.text("selected_partitions")
-    if given.text("partition_regex_pattern"):
-        options["hoodie.clustering.plan.strategy.partition.regex.pattern"] = given.text("partition_regex_pattern")
-    made = None
+    operation, options = _operation(arguments), arguments.options()
+    if arguments.text("selected_partitions"):
+        options["hoodie.clustering.plan.strategy.partition.selected"] = arguments.text("selected_partitions")
+    if arguments.text("partition_regex_pattern"):
+        options["hoodie.clustering.plan.strategy.partition.regex.pattern"] = arguments.text("partition_regex_pattern")
+    scheduled_time = None
     if operation != _EXECUTE:
-        made = table.schedule_clustering(
-            given.listed("order") or None,
-            given.text("order_strategy").lower() or None,
-            given.text("predicate") or None,
+        scheduled_time = table.schedule_clustering(
+            arguments.texts("order") or None,
+            arguments.text("order_strategy").lower() or None,
+            arguments.text("predicate") or None,
             options=options,
         )
-    shown = given["show_involved_partition"]
+    with_partitions = arguments["show_involved_partition"]
     if operation == _SCHEDULE:
-        return clusterings(table, [made] if made else [], partitions=shown)
-    times = _instants(given, (i.time for i in table.pending_clusterings()))
+        return clusterings(table, [scheduled_time] if scheduled_time else [], partitions=with_partitions)
+    times = _instants(arguments, (i.time for i in table.pending_clusterings()))
     for instant in times:
-        table.run_clustering(instant, None, given.options())
-    return clusterings(table, times, partitions=shown)
+        table.run_clustering(instant, None, arguments.options())
+    return clusterings(table, times, partitions=with_partitions)
 
 
 _CLEAN = {
@@ -85,154 +87,160 @@ _CLEAN = {
 }
 
 
-def run_clean(table: HoodieTable, given: Given) -> Iterator[Row]:
+def run_clean(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Deletes old versions of files."""
-    stated = {option: str(given[name]) for name, option in _CLEAN.items() if given.get(name) is not None}
-    done = table.clean({**stated, **given.options()})
-    if done.instant is not None:
-        yield done.instant, round(done.seconds * 1000), done.files, done.earliest_retained, "{}", 2
+    limits = {option: str(arguments[name]) for name, option in _CLEAN.items() if arguments.get(name) is not None}
+    result = table.clean({**limits, **arguments.options()})
+    if result.instant is not None:
+        yield result.instant, round(result.seconds * 1000), result.files, result.earliest_retained, "{}", 2
 
 
-def archive_commits(table: HoodieTable, given: Given) -> Iterator[Row]:
+def archive_commits(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Moves old commits to the archived timeline."""
-    table.archive(given.options(), min_commits=given.number("min_commits"), max_commits=given.number("max_commits"))
+    table.archive(
+        arguments.options(), min_commits=arguments.number("min_commits"), max_commits=arguments.number("max_commits")
+    )
     yield (0,)
 
 
-def run_ttl(table: HoodieTable, given: Given) -> Iterator[Row]:
+def run_ttl(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Deletes partitions that have expired."""
-    kind = {"hoodie.partition.ttl.management.strategy.type": given["ttl_policy"]} if given.text("ttl_policy") else {}
-    for path in table.expire_partitions(given.get("retain_days"), {**kind, **given.options()}).partitions:
+    kind = (
+        {"hoodie.partition.ttl.management.strategy.type": arguments["ttl_policy"]}
+        if arguments.text("ttl_policy")
+        else {}
+    )
+    for path in table.expire_partitions(arguments.get("retain_days"), {**kind, **arguments.options()}).partitions:
         yield (path,)
 
 
-def run_rollback_inflight_tableservice(table: HoodieTable, given: Given) -> Iterator[Row]:
+def run_rollback_inflight_tableservice(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Undoes a service that is pending."""
     started = time.monotonic()
-    done = table.rollback(given.text("pending_instant"))
-    for instant in done:
+    instants = table.rollback(arguments.text("pending_instant"))
+    for instant in instants:
         yield instant, f"{round((time.monotonic() - started) * 1000)}"
 
 
 # -- Savepoints, and back to them.
 
 
-def create_savepoint(table: HoodieTable, given: Given) -> Iterator[Row]:
+def create_savepoint(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Keeps the state after a commit."""
-    table.savepoint(given.text("commit_time") or None, given.text("comments"))
+    table.savepoint(arguments.text("commit_time") or None, arguments.text("comments"))
     yield (True,)
 
 
-def _saved(table: HoodieTable, given: Given) -> str:
-    """The savepoint that is named, else the newest."""
+def _saved(table: HoodieTable, arguments: Arguments) -> str:
+    """The requested savepoint, or the newest."""
     there = [each.instant for each in table.savepoints()]
-    named = given.text("instant_time") or (there[-1] if there else "")
-    if named not in there:
+    instant = arguments.text("instant_time") or (there[-1] if there else "")
+    if instant not in there:
         raise OptionError(
-            f"CALL {given.procedure}: there is no savepoint {named} in table {table.uri}: CALL show_savepoints lists them"
+            f"CALL {arguments.procedure}: there is no savepoint {instant} in table {table.uri}: CALL show_savepoints lists them"
         )
-    return named
+    return instant
 
 
-def delete_savepoint(table: HoodieTable, given: Given) -> Iterator[Row]:
+def delete_savepoint(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Drops a savepoint."""
-    table.drop_savepoint(_saved(table, given))
+    table.drop_savepoint(_saved(table, arguments))
     yield (True,)
 
 
-def rollback_to_savepoint(table: HoodieTable, given: Given) -> Iterator[Row]:
+def rollback_to_savepoint(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Takes the table back to a savepoint."""
-    table.restore(_saved(table, given))
+    table.restore(_saved(table, arguments))
     yield (True,)
 
 
-def rollback_to_instant(table: HoodieTable, given: Given) -> Iterator[Row]:
+def rollback_to_instant(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Undoes the newest commit."""
-    table.rollback(given.text("instant_time"))
+    table.rollback(arguments.text("instant_time"))
     yield (True,)
 
 
 # -- Partitions and rows.
 
 
-def drop_partition(table: HoodieTable, given: Given) -> Iterator[Row]:
+def drop_partition(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Deletes partitions."""
-    table.delete_partitions(given.listed("partition"))
+    table.delete_partitions(arguments.texts("partition"))
     yield ("Success",)
 
 
-def truncate_table(table: HoodieTable, given: Given) -> Iterator[Row]:
+def truncate_table(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Deletes all rows, or those of some partitions."""
     started = time.monotonic()
-    if given.text("partitions"):
-        table.delete_partitions(given.listed("partitions"))
+    if arguments.text("partitions"):
+        table.delete_partitions(arguments.texts("partitions"))
     elif table.timeline.commits:
         table.insert_overwrite_table(table.read().limit(0))
     yield "SUCCESS", round((time.monotonic() - started) * 1000)
 
 
-def _copied(table: HoodieTable, given: Given) -> DataFrame:
-    kind, as_of = given.text("query_type"), given.text("as_of_instant") or None
-    begin, end = given.text("begin_instance_time") or None, given.text("end_instance_time") or None
+def _copied(table: HoodieTable, arguments: Arguments) -> DataFrame:
+    kind, as_of = arguments.text("query_type"), arguments.text("as_of_instant") or None
+    begin, end = arguments.text("begin_instance_time") or None, arguments.text("end_instance_time") or None
     if kind == "incremental":
         if begin is None:
-            raise OptionError(f"CALL {given.procedure}: an incremental query needs begin_instance_time")
+            raise OptionError(f"CALL {arguments.procedure}: an incremental query needs begin_instance_time")
         frame = table.changes(None if not begin.strip("0") else begin, end, meta_columns=True)
     else:
         frame = table.read(query=kind, as_of=as_of, meta_columns=True)
-    names = given.listed("columns")
+    names = arguments.texts("columns")
     return frame.select(*names) if names else frame
 
 
-def copy_to_table(table: HoodieTable, given: Given) -> Iterator[Row]:
+def copy_to_table(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Copies rows into another table."""
-    _copied(table, given).write.mode(given.text("save_mode")).saveAsTable(given.text("new_table"))
+    _copied(table, arguments).write.mode(arguments.text("save_mode")).saveAsTable(arguments.text("new_table"))
     yield (0,)
 
 
-def copy_to_temp_view(table: HoodieTable, given: Given) -> Iterator[Row]:
+def copy_to_temp_view(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Gives rows the name of a temporary view."""
-    frame = _copied(table, given)
-    verb = "createOrReplace" if given["replace"] else "create"
-    getattr(frame, f"{verb}{'Global' if given['global'] else ''}TempView")(given.text("view_name"))
+    frame = _copied(table, arguments)
+    verb = "createOrReplace" if arguments["replace"] else "create"
+    getattr(frame, f"{verb}{'Global' if arguments['global'] else ''}TempView")(arguments.text("view_name"))
     yield (0,)
 
 
-def export_instants(table: HoodieTable, given: Given) -> Iterator[Row]:
+def export_instants(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Copies the files of completed instants to a folder of the driver."""
-    folder, wanted = Path(given.text("local_folder")), given.listed("actions")
+    folder, actions = Path(arguments.text("local_folder")), arguments.texts("actions")
     folder.mkdir(parents=True, exist_ok=True)
-    instants = [i for i in table.timeline if i.is_completed and i.action in wanted]
-    if given["desc"]:
+    instants = [i for i in table.timeline if i.is_completed and i.action in actions]
+    if arguments["desc"]:
         instants.reverse()
     active = table._context.active
-    for instant in instants[: given.number("limit")]:
+    for instant in instants[: arguments.number("limit")]:
         path = active.path(instant)
         (folder / path.removeprefix(f"{folder_of(path)}/")).write_bytes(active.storage.read(path))
-    count = len(instants[: given.number("limit")])
+    count = len(instants[: arguments.number("limit")])
     yield (f"Exported {count} Instants to {folder}",)
 
 
 # -- The metadata table, versions, Hive, repairs.
 
 
-def create_metadata_table(table: HoodieTable, given: Given) -> Iterator[Row]:
+def create_metadata_table(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Makes the metadata table."""
     started = time.monotonic()
     table.build_index("files")
     yield (f"Created Metadata Table in {table.uri}/.hoodie/metadata (duration={time.monotonic() - started:.2f}secs)",)
 
 
-def init_metadata_table(table: HoodieTable, given: Given) -> Iterator[Row]:
+def init_metadata_table(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Makes the metadata table if there is none."""
     started = time.monotonic()
-    if not given["read_only"]:
+    if not arguments["read_only"]:
         table.build_index("files")
-    done = "Opened" if given["read_only"] else "Initialized"
-    yield (f"{done} Metadata Table in {table.uri}/.hoodie/metadata (duration={time.monotonic() - started:.2f}sec)",)
+    verb = "Opened" if arguments["read_only"] else "Initialized"
+    yield (f"{verb} Metadata Table in {table.uri}/.hoodie/metadata (duration={time.monotonic() - started:.2f}sec)",)
 
 
-def delete_metadata_table(table: HoodieTable, given: Given) -> Iterator[Row]:
+def delete_metadata_table(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Drops the metadata table; the next write whose options ask for one makes it anew."""
     table.drop_index("files")
     yield (f"Deleted Metadata Table at '{table.uri}/.hoodie/metadata'",)
@@ -241,56 +249,56 @@ def delete_metadata_table(table: HoodieTable, given: Given) -> Iterator[Row]:
 _VERSIONS = {"SIX": 6, "EIGHT": 8, "NINE": 9}
 
 
-def _version(given: Given) -> int:
-    word = given.text("to_version").strip().upper()
+def _version(arguments: Arguments) -> int:
+    word = arguments.text("to_version").strip().upper()
     if word not in _VERSIONS and not word.isdigit():
-        raise OptionError(f"CALL {given.procedure}: to_version is one of {', '.join(_VERSIONS)}, not {word!r}")
+        raise OptionError(f"CALL {arguments.procedure}: to_version is one of {', '.join(_VERSIONS)}, not {word!r}")
     return _VERSIONS.get(word) or int(word)
 
 
-def upgrade_table(table: HoodieTable, given: Given) -> Iterator[Row]:
+def upgrade_table(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Makes the table one of a later version."""
-    table.upgrade(_version(given))
+    table.upgrade(_version(arguments))
     yield (True,)
 
 
-def downgrade_table(table: HoodieTable, given: Given) -> Iterator[Row]:
+def downgrade_table(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Makes the table one of an earlier version."""
-    table.downgrade(_version(given))
+    table.downgrade(_version(arguments))
     yield (True,)
 
 
 _HIVE = ("username", "password", "use_jdbc", "mode", "partition_fields", "partition_extractor_class")
 
 
-def hive_sync(table: HoodieTable, given: Given) -> Iterator[Row]:
+def hive_sync(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Registers the table in a Hive metastore."""
-    options = {f"hoodie.datasource.hive_sync.{name}": given.text(name) for name in _HIVE if given.text(name)}
-    if given.text("sync_incremental"):
-        options["hoodie.meta.sync.incremental"] = given.text("sync_incremental")
-    table.register_in_hive(metastore=given.text("metastore_uri") or None, options=options)
+    options = {f"hoodie.datasource.hive_sync.{name}": arguments.text(name) for name in _HIVE if arguments.text(name)}
+    if arguments.text("sync_incremental"):
+        options["hoodie.meta.sync.incremental"] = arguments.text("sync_incremental")
+    table.register_in_hive(metastore=arguments.text("metastore_uri") or None, options=options)
     yield ("hive sync success.",)
 
 
-def repair_add_partition_meta(table: HoodieTable, given: Given) -> Iterator[Row]:
+def repair_add_partition_meta(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Writes files that make folders partitions anew."""
-    done = table.repair(RepairKind.PARTITION_METADATA, dry_run=given["dry_run"])
-    lacking = {folder_of(each.path) for each in done.of(RepairKind.PARTITION_METADATA)}
+    result = table.repair(RepairKind.PARTITION_METADATA, dry_run=arguments["dry_run"])
+    lacking = {folder_of(each.path) for each in result.of(RepairKind.PARTITION_METADATA)}
     for path in sorted({*table.partitions(), *lacking}):
         yield (
             path,
             "No" if path in lacking else "Yes",
-            ("None" if given["dry_run"] else "Repaired") if path in lacking else "None",
+            ("None" if arguments["dry_run"] else "Repaired") if path in lacking else "None",
         )
 
 
-def repair_corrupted_clean_files(table: HoodieTable, given: Given) -> Iterator[Row]:
+def repair_corrupted_clean_files(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Removes damaged plans of cleans and other services."""
     table.repair(RepairKind.PLANS, dry_run=False)
     yield (True,)
 
 
-ACTIONS: Mapping[str, Callable[[HoodieTable, Given], Iterable[Row]]] = {
+ACTIONS: Mapping[str, Callable[[HoodieTable, Arguments], Iterable[Row]]] = {
     each.__name__: each
     for each in (
         *(run_compaction, run_clustering, run_clean, archive_commits, run_ttl, run_rollback_inflight_tableservice),

@@ -7,7 +7,7 @@ from typing import Any
 
 from hoodie.errors import OptionError
 from pyspark_hoodie import bootstrap
-from pyspark_hoodie.procedure_shows import Given, Row
+from pyspark_hoodie.procedure_shows import Arguments, Row
 from pyspark_hoodie.sql_table import settings_of_session
 
 _OPTIONS = {
@@ -21,21 +21,21 @@ _OPTIONS = {
 }
 
 
-def run_bootstrap(spark: Any, given: Given) -> Iterator[Row]:
+def run_bootstrap(spark: Any, arguments: Arguments) -> Iterator[Row]:
     """Makes a table of a folder of Parquet files."""
     for name, why in (
         ("props_file_path", "give options => 'a=b,c=d'"),
         ("schema_provider_class", "files say their columns"),
     ):
-        if given.text(name):
+        if arguments.text(name):
             raise OptionError(f"CALL run_bootstrap does not take {name}: {why}")
-    if given.text("base_file_format").upper() != "PARQUET":
+    if arguments.text("base_file_format").upper() != "PARQUET":
         raise OptionError("CALL run_bootstrap: base files are Parquet")
-    options = {option: given.text(name) for name, option in _OPTIONS.items() if given.text(name)}
-    if given.text("partition_path_field"):
-        keygen = given.text("key_generator_class")
+    options = {option: arguments.text(name) for name, option in _OPTIONS.items() if arguments.text(name)}
+    if arguments.text("partition_path_field"):
+        keygen = arguments.text("key_generator_class")
         options["hoodie.bootstrap.keygen." + ("class" if "." in keygen else "type")] = keygen
-    options["hoodie.datasource.hive_sync.enable"] = str(given["enable_hive_sync"]).lower()
-    options["hoodie.table.name"] = given.text("table").rpartition(".")[2]
-    bootstrap.run(spark, given.text("base_path"), {**settings_of_session(spark), **options, **given.options()})
+    options["hoodie.datasource.hive_sync.enable"] = str(arguments["enable_hive_sync"]).lower()
+    options["hoodie.table.name"] = arguments.text("table").rpartition(".")[2]
+    bootstrap.run(spark, arguments.text("base_path"), {**settings_of_session(spark), **options, **arguments.options()})
     yield (0,)

@@ -22,7 +22,7 @@ from hoodie.model.enums import BlockKind
 from hoodie.model.files import FileSlice
 from hoodie.model.names import join, parse_base_file, parse_log_file
 from hoodie.view.context import TableContext
-from pyspark_hoodie.procedure_shows import Given, Row, cleans, record_sums
+from pyspark_hoodie.procedure_shows import Arguments, Row, cleans, record_sums
 from pyspark_hoodie.reach import reached
 from pyspark_hoodie.table import HoodieTable
 
@@ -47,23 +47,23 @@ def all_slices(table: HoodieTable, pattern: str = "") -> Iterator[FileSlice]:
                 yield from reversed(group.slices)
 
 
-def _up_to(given: Given, slices: Iterable[FileSlice]) -> Iterator[FileSlice]:
-    last = given.text("max_instant")
+def _up_to(arguments: Arguments, slices: Iterable[FileSlice]) -> Iterator[FileSlice]:
+    last = arguments.text("max_instant")
     for each in slices:
-        if not last or each.base_instant < last or (given["include_max"] and each.base_instant == last):
+        if not last or each.base_instant < last or (arguments["include_max"] and each.base_instant == last):
             yield each
 
 
-def show_fsview_all(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_fsview_all(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows all file slices."""
-    for each in _up_to(given, all_slices(table, given.text("path_regex"))):
+    for each in _up_to(arguments, all_slices(table, arguments.text("path_regex"))):
         names = f"[{', '.join(log.name for log in each.logs)}]"
         yield each.group.partition_path, each.group.file_id, each.base_instant, *_file(table, each), names
 
 
-def show_fsview_latest(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_fsview_latest(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows the newest file slice of each file group."""
-    pattern, last = given.text("path_regex") or given.text("partition_path"), given.text("max_instant")
+    pattern, last = arguments.text("path_regex") or arguments.text("partition_path"), arguments.text("max_instant")
     view = table._for_queries.snapshot().view
     until = table.timeline.find(last) if last else None
     slices = view.latest_slices(_partitions(table, pattern), until=until.time if until else None)
@@ -76,23 +76,23 @@ def show_fsview_latest(table: HoodieTable, given: Given) -> Iterator[Row]:
         yield (*head, logs, 0, ratio, 0.0 if size else -1.0, f"[{','.join(same)}]", f"[{','.join(others)}]")
 
 
-def show_file_status(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_file_status(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Says whether a file is there, and which instant took it away."""
-    name = join(given.text("partition"), given.text("file"))
+    name = join(arguments.text("partition"), arguments.text("file"))
     if table._context.storage.exists(name):
         yield "exist", "", "", "active", join(table.uri, name)
         return
-    for instant, metadata in cleans(table, given):
-        each = metadata["partitionMetadata"].get(given.text("partition"))
-        if each and any(path.endswith(given.text("file")) for path in each["successDeleteFiles"]):
+    for instant, metadata in cleans(table, arguments):
+        each = metadata["partitionMetadata"].get(arguments.text("partition"))
+        if each and any(path.endswith(arguments.text("file")) for path in each["successDeleteFiles"]):
             yield "deleted", instant.action, instant.time, "active", ""
             return
     yield "unknown", "", "", "", ""
 
 
-def show_logfile_metadata(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_logfile_metadata(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows the blocks of log files."""
-    pattern = given.text("log_file_path_pattern")
+    pattern = arguments.text("log_file_path_pattern")
     for log in (log for each in all_slices(table) for log in each.logs):
         if not fnmatch(log.path, pattern) and not fnmatch(join(table.uri, log.path), pattern):
             continue
@@ -118,15 +118,15 @@ def _records(block: LogBlock) -> int | None:
     return None
 
 
-def stats_file_sizes(table: HoodieTable, given: Given) -> Iterator[Row]:
+def stats_file_sizes(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows the sizes of base files by the commit that wrote them."""
     sizes: dict[str, list[int]] = defaultdict(list)
-    for each in all_slices(table, given.text("partition_path")):
+    for each in all_slices(table, arguments.text("partition_path")):
         for file in ([each.base] if each.base else []) + list(each.logs):
             sizes[each.base_instant].append(file.size_bytes)
     everything = sorted(chain.from_iterable(sizes.values()))
-    for time, found in [*sorted(sizes.items()), ("ALL", everything)]:
-        ordered = sorted(found) or [0]
+    for time, sizes_of_commit in [*sorted(sizes.items()), ("ALL", everything)]:
+        ordered = sorted(sizes_of_commit) or [0]
         low, middle, high = (_quantile(ordered, part) for part in (0.1, 0.5, 0.95))
         yield (
             time,
@@ -136,7 +136,7 @@ def stats_file_sizes(table: HoodieTable, given: Given) -> Iterator[Row]:
             fmean(ordered),
             high,
             ordered[-1],
-            len(found),
+            len(sizes_of_commit),
             stdev(ordered) if len(ordered) > 1 else 0.0,
         )
 
@@ -148,7 +148,7 @@ def _quantile(ordered: Sequence[int], part: float) -> float:
     return low + (place - int(place)) * (high - low)
 
 
-def stats_wa(table: HoodieTable, given: Given) -> Iterator[Row]:
+def stats_wa(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows how many records commits wrote for each one that they updated."""
     all_updated = all_written = 0
     for instant in table.timeline.commits:
@@ -158,7 +158,7 @@ def stats_wa(table: HoodieTable, given: Given) -> Iterator[Row]:
     yield "Total", all_updated, all_written, f"{all_written / all_updated:.2f}" if all_updated else "0"
 
 
-def show_table_properties(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_table_properties(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows hoodie.properties."""
     yield from sorted(table.config.raw.items())
 
@@ -169,29 +169,29 @@ def show_table_properties(table: HoodieTable, given: Given) -> Iterator[Row]:
 def metadata_table(table: HoodieTable) -> MetadataTable:
     """The table's metadata table as it is now; an error if there is none."""
     context: TableContext = table._context.on_storage()
-    found = MetadataTable.open(context.storage, context.config, context.active.load(), context.cache)
-    if found.partitions() is None:
-        why = next(iter(found.reasons.values()), "there is none")
+    result = MetadataTable.open(context.storage, context.config, context.active.load(), context.cache)
+    if result.partitions() is None:
+        why = next(iter(result.reasons.values()), "there is none")
         raise OptionError(
             f"the metadata table of {table.uri} cannot be read: {why}. CALL create_metadata_table makes one where there is none"
         )
-    return found
+    return result
 
 
-def show_metadata_table_partitions(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_metadata_table_partitions(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows the partitions that the metadata table knows."""
     for path in metadata_table(table).partitions() or ():
         yield (path,)
 
 
-def show_metadata_table_files(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_metadata_table_files(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows the files of a partition that the metadata table knows."""
-    (found,) = metadata_table(table).files([given.text("partition")]) or [[]]
-    for name in sorted(info.name for info in found):
+    (infos,) = metadata_table(table).files([arguments.text("partition")]) or [[]]
+    for name in sorted(info.name for info in infos):
         yield (name,)
 
 
-def show_metadata_table_stats(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_metadata_table_stats(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows the size of each partition of the metadata table."""
     metadata_table(table)
     for each in table.indexes():
@@ -200,49 +200,49 @@ def show_metadata_table_stats(table: HoodieTable, given: Given) -> Iterator[Row]
                 yield f"{each.name}.{key}", str(count or 0)
 
 
-def show_metadata_table_column_stats(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_metadata_table_column_stats(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows the bounds of columns in each base file."""
-    pattern = given.text("partition")
+    pattern = arguments.text("partition")
     files = [each.base for each in table.files() if each.base and (not pattern or each.group.partition_path == pattern)]
-    names = given.listed("targetColumns")
+    names = arguments.texts("targetColumns")
     schema = table.schema or pa.schema([])
     columns = pa.schema([field for field in schema if not names or field.name in names])
     stats = metadata_table(table).column_stats([file.path for file in files], columns) or {}
-    for column, found in stats.items():
-        for file, each in zip(files, found.to_pylist(), strict=True):
+    for column, ranges in stats.items():
+        for file, each in zip(files, ranges.to_pylist(), strict=True):
             if each["values"] is not None:
                 low, high = (None if each[key] is None else str(each[key]) for key in ("low", "high"))
                 yield file.name, column, low, high, each["nulls"]
 
 
-def validate_metadata_table_files(table: HoodieTable, given: Given) -> Iterator[Row]:
+def validate_metadata_table_files(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Compares the files of the metadata table with those on storage."""
-    known = {
+    table_files = {
         path: {info.name: info.size_bytes for info in infos}
         for path, infos in (metadata_table(table).all_files() or {}).items()
     }
-    for path in sorted({*known, *table._context.on_storage().snapshot().view.partitions()}):
+    for path in sorted({*table_files, *table._context.on_storage().snapshot().view.partitions()}):
         there = {
             info.name: info.size_bytes
             for info in table._context.storage.list(path)
             if parse_base_file(info.name) or parse_log_file(info.name)
         }
-        listed = known.get(path, {})
-        for name in sorted({*there, *listed}):
-            size, listed_size = there.get(name), listed.get(name)
+        in_metadata = table_files.get(path, {})
+        for name in sorted({*there, *in_metadata}):
+            size, listed_size = there.get(name), in_metadata.get(name)
             is_same = size is not None and size == listed_size
-            if given["verbose"] or not is_same:
+            if arguments["verbose"] or not is_same:
                 yield path, name, size is not None, listed_size is not None, size or 0, listed_size or 0
 
 
 # -- Folders, which need not be tables.
 
 
-def show_invalid_parquet(spark: Any, given: Given) -> Iterator[Row]:
+def show_invalid_parquet(spark: Any, arguments: Arguments) -> Iterator[Row]:
     """Shows the Parquet files below a folder that cannot be read."""
-    if given["needDelete"]:
+    if arguments["needDelete"]:
         raise OptionError("CALL show_invalid_parquet deletes nothing: CALL restore, or hoodie repair, mends a table")
-    storage, _ = reached(given.text("path"), None, spark)
+    storage, _ = reached(arguments.text("path"), None, spark)
     for info in storage.list("", recursive=True):
         if info.is_folder or not info.name.endswith(".parquet") or info.path.startswith(".hoodie/"):
             continue
@@ -253,18 +253,18 @@ def show_invalid_parquet(spark: Any, given: Given) -> Iterator[Row]:
             yield (join(storage.uri, info.path),)
 
 
-def show_fs_path_detail(spark: Any, given: Given) -> Iterator[Row]:
+def show_fs_path_detail(spark: Any, arguments: Arguments) -> Iterator[Row]:
     """Shows how many files a folder has, and how large they are."""
-    storage, _ = reached(given.text("path"), None, spark)
-    found = storage.list("", recursive=True)
-    folders = sorted({info.path.split("/")[0] for info in found if "/" in info.path}) if given["is_sub"] else [""]
+    storage, _ = reached(arguments.text("path"), None, spark)
+    infos = storage.list("", recursive=True)
+    folders = sorted({info.path.split("/")[0] for info in infos if "/" in info.path}) if arguments["is_sub"] else [""]
     rows = []
     for folder in folders:
-        below = [info for info in found if not info.is_folder and (not folder or info.path.startswith(f"{folder}/"))]
+        below = [info for info in infos if not info.is_folder and (not folder or info.path.startswith(f"{folder}/"))]
         size = sum(info.size_bytes for info in below)
         paths = len({info.path.rpartition("/")[0] for info in below})
         rows.append((paths, len(below), size, _readable(size), join(storage.uri, folder), size, -1, -1))
-    yield from sorted(rows, key=lambda row: row[2], reverse=True) if given["sort"] else rows
+    yield from sorted(rows, key=lambda row: row[2], reverse=True) if arguments["sort"] else rows
 
 
 def _readable(size: int) -> str:
@@ -274,12 +274,12 @@ def _readable(size: int) -> str:
 
 _UNITS = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 
-OF_FOLDERS: Mapping[str, Callable[[Any, Given], Iterable[Row]]] = {
+OF_FOLDERS: Mapping[str, Callable[[Any, Arguments], Iterable[Row]]] = {
     each.__name__: each for each in (show_invalid_parquet, show_fs_path_detail)
 }
 """By the name of the procedure; the first argument is the session."""
 
-FILES: Mapping[str, Callable[[HoodieTable, Given], Iterable[Row]]] = {
+FILES: Mapping[str, Callable[[HoodieTable, Arguments], Iterable[Row]]] = {
     each.__name__: each
     for each in (
         *(show_fsview_all, show_fsview_latest, show_file_status, show_logfile_metadata, stats_file_sizes, stats_wa),

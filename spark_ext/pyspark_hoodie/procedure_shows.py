@@ -22,7 +22,7 @@ from pyspark_hoodie.table import HoodieTable
 Row = tuple[Any, ...]
 
 
-class Given(dict[str, Any]):
+class Arguments(dict[str, Any]):
     """The parameters of a call by their names, with defaults; None where there is neither."""
 
     def __init__(self, procedure: str, values: Mapping[str, Any]) -> None:
@@ -35,24 +35,24 @@ class Given(dict[str, Any]):
 
     def number(self, name: str) -> int | None:
         """None where it is not given, or negative: no limit."""
-        found = self.get(name)
-        return None if found is None or found < 0 else int(found)
+        value = self.get(name)
+        return None if value is None or value < 0 else int(value)
 
-    def listed(self, name: str) -> list[str]:
+    def texts(self, name: str) -> list[str]:
         """What stands between commas."""
         return [each.strip() for each in self.text(name).split(",") if each.strip()]
 
     def options(self) -> dict[str, str]:
         """`a=b,c=d`, as Apache Hudi's procedures take options."""
-        found = {}
-        for each in self.listed("options"):
+        result = {}
+        for each in self.texts("options"):
             key, equals, text = each.partition("=")
             if not equals:
                 raise OptionError(
                     f"CALL {self.procedure}: options are key=value, with commas between; {each!r} is none"
                 )
-            found[key.strip()] = text.strip()
-        return found
+            result[key.strip()] = text.strip()
+        return result
 
 
 def completed_at(table: HoodieTable, instant: Instant) -> str | None:
@@ -75,17 +75,17 @@ def _newest(table: HoodieTable) -> Iterator[tuple[Instant, CommitMetadata]]:
         yield instant, table._context.active.read_commit(instant)
 
 
-def _archived(table: HoodieTable, given: Given) -> list[tuple[Instant, CommitMetadata]]:
-    first, last = given.text("start_ts"), given.text("end_ts")
+def _archived(table: HoodieTable, arguments: Arguments) -> list[tuple[Instant, CommitMetadata]]:
+    first, last = arguments.text("start_ts"), arguments.text("end_ts")
     there = [i for i in table.archived_instants() if i.action in WRITES]
     there = [i for i in there if (not first or i.time >= first) and (not last or i.time <= last)]
-    found = table._context.archived().read_commits(there)
-    return [(instant, found[instant.time]) for instant in reversed(there)]
+    metadata = table._context.archived().read_commits(there)
+    return [(instant, metadata[instant.time]) for instant in reversed(there)]
 
 
-def _commit(table: HoodieTable, given: Given) -> tuple[Instant, CommitMetadata]:
+def _commit(table: HoodieTable, arguments: Arguments) -> tuple[Instant, CommitMetadata]:
     """The commit that `instant_time` names."""
-    time = given.text("instant_time")
+    time = arguments.text("instant_time")
     instant = next((i for i in table.timeline.commits if i.time == time), None)
     if instant is not None:
         return instant, table._context.active.read_commit(instant)
@@ -116,41 +116,41 @@ def _details(when: str | None, instant: Instant, commit: CommitMetadata) -> Iter
         yield (instant.time, when, instant.action, *place, *counts, *more)
 
 
-def show_commits(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_commits(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows the commits, the newest first."""
     for instant, commit in _newest(table):
         yield (instant.time, completed_at(table, instant), instant.action, *record_sums(commit))
 
 
-def show_commits_metadata(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_commits_metadata(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows the files that the commits wrote."""
     for instant, commit in _newest(table):
         yield from _details(completed_at(table, instant), instant, commit)
 
 
-def show_archived_commits(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_archived_commits(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows the commits that were archived."""
-    for instant, commit in _archived(table, given):
+    for instant, commit in _archived(table, arguments):
         yield (instant.time, instant.completion, *record_sums(commit))
 
 
-def show_archived_commits_metadata(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_archived_commits_metadata(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows the files that archived commits wrote."""
-    for instant, commit in _archived(table, given):
+    for instant, commit in _archived(table, arguments):
         yield from _details(instant.completion, instant, commit)
 
 
-def show_commit_files(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_commit_files(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows the files that one commit wrote."""
-    instant, commit = _commit(table, given)
+    instant, commit = _commit(table, arguments)
     for stat in commit.stats():
         place = instant.action, stat.partition_path, stat.file_id, stat.prev_commit or "null"
         yield (*place, stat.num_updates, stat.num_writes, stat.total_bytes, 0, stat.file_size_bytes)
 
 
-def show_commit_partitions(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_commit_partitions(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows what one commit wrote into each partition."""
-    instant, commit = _commit(table, given)
+    instant, commit = _commit(table, arguments)
     for path, stats in commit.write_stats.items():
         new = [stat for stat in stats if _is_new(stat)]
         inserted = sum(stat.num_writes if _is_new(stat) else stat.num_inserts for stat in stats)
@@ -158,28 +158,28 @@ def show_commit_partitions(table: HoodieTable, given: Given) -> Iterator[Row]:
         yield (instant.action, path, *counts, sum(stat.total_bytes for stat in stats), 0)
 
 
-def show_commit_write_stats(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_commit_write_stats(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows how much one commit wrote."""
-    instant, commit = _commit(table, given)
+    instant, commit = _commit(table, arguments)
     size, *_, written, _, _ = record_sums(commit)
     yield instant.action, size, written, math.ceil(size / written) if written else 0
 
 
-def show_commit_extra_metadata(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_commit_extra_metadata(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows the metadata that writers keep in commits: of one, or of the newest."""
-    found = _commit(table, given) if given.text("instant_time") else next(_newest(table), None)
-    if found is None:
+    pair = _commit(table, arguments) if arguments.text("instant_time") else next(_newest(table), None)
+    if pair is None:
         return
-    instant, commit = found
+    instant, commit = pair
     extra = {**commit.extra, **({"schema": commit.schema_json} if commit.schema_json else {})}
     for key, text in extra.items():
-        if not given.text("metadata_key") or key == given.text("metadata_key"):
+        if not arguments.text("metadata_key") or key == arguments.text("metadata_key"):
             yield instant.time, instant.action, key, text
 
 
-def commits_compare(table: HoodieTable, given: Given) -> Iterator[Row]:
+def commits_compare(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Says how many commits one table is ahead of another, or behind it."""
-    other = HoodieTable.for_path(table._spark, given.text("path"))
+    other = HoodieTable.for_path(table._spark, arguments.text("path"))
     mine, theirs = ([i.time for i in each.timeline.commits] for each in (table, other))
     last_mine, last_theirs = (times[-1] if times else "0" for times in (mine, theirs))
     is_behind = last_theirs > last_mine
@@ -193,9 +193,9 @@ def commits_compare(table: HoodieTable, given: Given) -> Iterator[Row]:
 # -- Services, savepoints and the timeline.
 
 
-def show_timeline(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_timeline(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows the instants in all states, the newest first."""
-    first, last = given.text("startTime"), given.text("endTime")
+    first, last = arguments.text("startTime"), arguments.text("endTime")
     active = table._context.active
     undone: dict[str, list[str]] = {}
     for rollback in (i for i in table.timeline if i.action is Action.ROLLBACK and i.is_completed):
@@ -206,7 +206,7 @@ def show_timeline(table: HoodieTable, given: Given) -> Iterator[Row]:
     for instant, info in active.state_files(there):
         key = instant.time, COMPLETES_AS.get(instant.action, instant.action)
         times[key][instant.state] = f"{table._context.clock.wall(info.mtime_s):%m-%d %H:%M:%S}"
-    older = [(i, "ARCHIVED") for i in table.archived_instants()] if given["showArchived"] else []
+    older = [(i, "ARCHIVED") for i in table.archived_instants()] if arguments["showArchived"] else []
     everything = [*older, *((i, "ACTIVE") for i in table.timeline)]
     for instant, kind in sorted(everything, key=lambda each: each[0].time, reverse=True):
         if (first and instant.time < first) or (last and instant.time > last):
@@ -220,37 +220,37 @@ def show_timeline(table: HoodieTable, given: Given) -> Iterator[Row]:
         yield instant.time, instant.action, instant.state.name, *moments, kind, about or None
 
 
-def show_savepoints(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_savepoints(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows the savepoints, the newest first."""
     for each in reversed(table.savepoints()):
         yield (each.instant,)
 
 
-def show_rollbacks(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_rollbacks(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows which instants were rolled back."""
     for instant in table.timeline:
         if instant.action is Action.ROLLBACK and instant.is_completed:
-            (done,) = table._context.active.read_undone(instant).rollbacks
-            files = sum(len(each.deleted) for each in done.partitions)
-            for time, _ in done.rolled_back:
-                yield done.started, time, files, done.took_ms, len(done.partitions)
+            (rollback,) = table._context.active.read_undone(instant).rollbacks
+            files = sum(len(each.deleted) for each in rollback.partitions)
+            for time, _ in rollback.rolled_back:
+                yield rollback.started, time, files, rollback.took_ms, len(rollback.partitions)
 
 
-def show_rollback_detail(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_rollback_detail(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows the files that one rollback deleted."""
-    time = given.text("instant_time")
+    time = arguments.text("instant_time")
     instant = table.timeline.find(time, Action.ROLLBACK)
     if instant is None or not instant.is_completed:
         raise InstantNotFoundError(f"there is no rollback {time} in table {table.uri}: CALL show_rollbacks lists them")
-    (done,) = table._context.active.read_undone(instant).rollbacks
-    undone = f"[{', '.join(time for time, _ in done.rolled_back)}]"
-    for each in done.partitions:
+    (rollback,) = table._context.active.read_undone(instant).rollbacks
+    undone = f"[{', '.join(time for time, _ in rollback.rolled_back)}]"
+    for each in rollback.partitions:
         for names, succeeded in ((each.deleted, True), (each.failed, False)):
             for name in names:
-                yield done.started, undone, each.partition_path, name, succeeded
+                yield rollback.started, undone, each.partition_path, name, succeeded
 
 
-def cleans(table: HoodieTable, given: Given) -> Iterator[tuple[Instant, Mapping[str, Any]]]:
+def cleans(table: HoodieTable, arguments: Arguments) -> Iterator[tuple[Instant, Mapping[str, Any]]]:
     """Completed cleans with what they say of themselves, the newest first."""
     active = table._context.active
     for instant in reversed(tuple(table.timeline)):
@@ -259,9 +259,9 @@ def cleans(table: HoodieTable, given: Given) -> Iterator[tuple[Instant, Mapping[
             yield instant, decode_plan(CLEAN_METADATA, active.storage.read(path), path=path)
 
 
-def show_cleans(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_cleans(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows the cleans, the newest first."""
-    for instant, metadata in cleans(table, given):
+    for instant, metadata in cleans(table, arguments):
         head = instant.time, completed_at(table, instant), instant.action, metadata["startCleanTime"]
         counts = metadata["timeTakenInMillis"], metadata["totalFilesDeleted"]
         yield (
@@ -273,9 +273,9 @@ def show_cleans(table: HoodieTable, given: Given) -> Iterator[Row]:
         )
 
 
-def show_cleans_metadata(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_cleans_metadata(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows what cleans deleted in each partition."""
-    for instant, metadata in cleans(table, given):
+    for instant, metadata in cleans(table, arguments):
         head = instant.time, completed_at(table, instant), instant.action, metadata["startCleanTime"]
         for path, each in metadata["partitionMetadata"].items():
             names = (len(each[key]) for key in ("deletePathPatterns", "successDeleteFiles", "failedDeleteFiles"))
@@ -283,7 +283,7 @@ def show_cleans_metadata(table: HoodieTable, given: Given) -> Iterator[Row]:
             yield (*head, path, each["policy"], *names, *counts)
 
 
-def show_clean_plans(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_clean_plans(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows what cleans planned to delete."""
     for instant in reversed(tuple(table.timeline)):
         if instant.action is Action.CLEAN:
@@ -296,29 +296,25 @@ def show_clean_plans(table: HoodieTable, given: Given) -> Iterator[Row]:
 
 def compactions(table: HoodieTable, times: Iterable[str] | None = None) -> Iterator[Row]:
     """Time, operations and state of compactions: of all, or of these."""
-    wanted = None if times is None else set(times)
+    only = None if times is None else set(times)
     for instant in reversed(tuple(table.timeline)):
         is_one = instant.action is Action.COMPACTION or instant.time in table.timeline.compactions
-        if (
-            is_one
-            and instant.action in (Action.COMPACTION, Action.COMMIT)
-            and (wanted is None or instant.time in wanted)
-        ):
+        if is_one and instant.action in (Action.COMPACTION, Action.COMMIT) and (only is None or instant.time in only):
             plan = table._context.active.read_compaction_plan(instant.time)
             yield instant.time, len(plan.operations), instant.state.name
 
 
-def show_compaction(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_compaction(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows the compactions, the newest first."""
     return compactions(table)
 
 
 def clusterings(table: HoodieTable, times: Iterable[str] | None = None, *, partitions: bool = False) -> Iterator[Row]:
     """Time, groups, state and partitions of clusterings: of all, or of these."""
-    wanted, active = None if times is None else set(times), table._context.active
+    only, active = None if times is None else set(times), table._context.active
     for instant in reversed(tuple(table.timeline)):
         if instant.action not in (Action.CLUSTERING, Action.REPLACECOMMIT) or (
-            wanted is not None and instant.time not in wanted
+            only is not None and instant.time not in only
         ):
             continue
         if instant.is_completed and active.read_commit(instant).operation is not WriteOperation.CLUSTER:
@@ -330,12 +326,12 @@ def clusterings(table: HoodieTable, times: Iterable[str] | None = None, *, parti
         yield instant.time, len(plan.groups), instant.state.name, ",".join(paths) if partitions else "*"
 
 
-def show_clustering(table: HoodieTable, given: Given) -> Iterator[Row]:
+def show_clustering(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows the clusterings, the newest first."""
-    return clusterings(table, partitions=given["show_involved_partition"])
+    return clusterings(table, partitions=arguments["show_involved_partition"])
 
 
-TIMELINE: Mapping[str, Callable[[HoodieTable, Given], Iterable[Row]]] = {
+TIMELINE: Mapping[str, Callable[[HoodieTable, Arguments], Iterable[Row]]] = {
     each.__name__: each
     for each in (
         *(show_commits, show_commits_metadata, show_archived_commits, show_archived_commits_metadata),

@@ -72,8 +72,8 @@ def settings_of(spark: SparkSession) -> Setting:
     session: Any = spark
     if hasattr(session, "_jsparkSession"):
         hadoop = session._jsparkSession.sessionState().newHadoopConf()
-        found: Setting = hadoop.getTrimmed
-        return found
+        result: Setting = hadoop.getTrimmed
+        return result
     return lambda name: session.conf.get(f"spark.hadoop.{name}", None)
 
 
@@ -102,15 +102,15 @@ def _of_s3a(bucket: str, setting: Setting) -> dict[str, str]:
     def ask(name: str) -> str | None:
         return setting(f"fs.s3a.bucket.{bucket}.{name}") or setting(f"fs.s3a.{name}")
 
-    found = {ours: value for name, ours in _S3A.items() if (value := ask(name))}
+    result = {ours: value for name, ours in _S3A.items() if (value := ask(name))}
     if endpoint := ask("endpoint"):
         secure = (ask("connection.ssl.enabled") or "true").lower() == "true"
         at = endpoint if "://" in endpoint else f"{'https' if secure else 'http'}://{endpoint}"
         # Without one S3A takes the public address, for which obstore wants to know the region and not the address.
-        found |= {} if at.endswith("://s3.amazonaws.com") else {"aws_endpoint": at}
+        result |= {} if at.endswith("://s3.amazonaws.com") else {"aws_endpoint": at}
     if _ANONYMOUS in (ask("aws.credentials.provider") or ""):
-        found["aws_skip_signature"] = "true"
-    return found
+        result["aws_skip_signature"] = "true"
+    return result
 
 
 def _of_azure(container: str, host: str, setting: Setting) -> dict[str, str]:
@@ -119,10 +119,10 @@ def _of_azure(container: str, host: str, setting: Setting) -> dict[str, str]:
     def ask(name: str) -> str | None:
         return (setting(f"{name}.{host}") if host else None) or setting(name)
 
-    found = {ours: value for name, ours in _AZURE.items() if (value := ask(name))}
+    result = {ours: value for name, ours in _AZURE.items() if (value := ask(name))}
     if login := ask(_AZURE_LOGIN):
         # https://login.microsoftonline.com/<tenant>/oauth2/token
-        found["azure_tenant_id"] = login.partition("://")[2].split("/")[1]
-    if found and host:
-        found["azure_storage_account_name"] = host.partition(".")[0]
-    return found
+        result["azure_tenant_id"] = login.partition("://")[2].split("/")[1]
+    if result and host:
+        result["azure_storage_account_name"] = host.partition(".")[0]
+    return result

@@ -37,8 +37,8 @@ _VARIANT_OF_SPARK = pa.struct(
 
 def declared_schema(spark: StructType) -> pa.Schema:
     """The columns that a table gets for this Spark schema."""
-    found = arrow_schema(spark)
-    return pa.schema([field.with_type(_with_variants(field.type)) for field in found])
+    columns = arrow_schema(spark)
+    return pa.schema([field.with_type(_with_variants(field.type)) for field in columns])
 
 
 def _with_variants(kind: Any) -> Any:
@@ -112,9 +112,9 @@ _WIDER = {
 
 def spark_schema(arrow: pa.Schema) -> StructType:
     """The Spark schema of a read: every column nullable, as Spark has it for files."""
-    known = schema_with(as_lists(arrow), _VARIANT_OF_SPARK if HAS_VARIANTS else pa.string())
-    found = _nullable(from_arrow_schema(known.remove_metadata(), prefer_timestamp_ntz=True))
-    return StructType(found.fields)  # type: ignore[attr-defined]
+    readable = schema_with(as_lists(arrow), _VARIANT_OF_SPARK if HAS_VARIANTS else pa.string())
+    nullable = _nullable(from_arrow_schema(readable.remove_metadata(), prefer_timestamp_ntz=True))
+    return StructType(nullable.fields)  # type: ignore[attr-defined]
 
 
 def _nullable(kind: DataType) -> DataType:
@@ -129,7 +129,7 @@ def _nullable(kind: DataType) -> DataType:
     return kind
 
 
-def selected_schema(table: StructType, wanted: StructType, *, path: str, earlier: bool = False) -> StructType:
+def selected_schema(table: StructType, selection: StructType, *, path: str, earlier: bool = False) -> StructType:
     """The columns of a user's read schema: by name, in its order, in the table's types.
 
     Args:
@@ -140,13 +140,15 @@ def selected_schema(table: StructType, wanted: StructType, *, path: str, earlier
     """
     by_name = {field.name: field for field in table.fields}
     wrong = []
-    for field in wanted.fields:
-        found = by_name.get(field.name)
-        if found is None:
+    for field in selection.fields:
+        own_field = by_name.get(field.name)
+        if own_field is None:
             wrong.append(f"  {field.name}: not in the table")
-        elif _nullable(field.dataType) != found.dataType and not (earlier and _grew(field.dataType, found.dataType)):
+        elif _nullable(field.dataType) != own_field.dataType and not (
+            earlier and _grew(field.dataType, own_field.dataType)
+        ):
             wrong.append(
-                f"  {field.name}: {found.dataType.simpleString()} in the table, {field.dataType.simpleString()} in the schema"
+                f"  {field.name}: {own_field.dataType.simpleString()} in the table, {field.dataType.simpleString()} in the schema"
             )
     if wrong:
         more = [f"  and {len(wrong) - 5} more"] if len(wrong) > 5 else []
@@ -160,7 +162,7 @@ def selected_schema(table: StructType, wanted: StructType, *, path: str, earlier
                 ]
             )
         )
-    return StructType([by_name[field.name] for field in wanted.fields])
+    return StructType([by_name[field.name] for field in selection.fields])
 
 
 def _grew(old: DataType, new: DataType) -> bool:

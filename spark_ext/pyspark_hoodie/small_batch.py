@@ -76,11 +76,11 @@ def is_small(df: DataFrame, most_bytes: int) -> bool:
     plan = frame.queryExecution().optimizedPlan()
     if int(str(plan.stats().sizeInBytes())) > most_bytes // ARROW_GROWTH:
         return False
-    seen, waiting = 0, [plan]
+    count, waiting = 0, [plan]
     while waiting:
         node = waiting.pop()
-        seen += 1
-        if seen > _MOST_NODES or node.getClass().getSimpleName() not in _NEVER_MORE_ROWS:
+        count += 1
+        if count > _MOST_NODES or node.getClass().getSimpleName() not in _NEVER_MORE_ROWS:
             return False
         children = node.children()
         waiting += [children.apply(at) for at in range(children.size())]
@@ -101,8 +101,8 @@ def _collected(df: Any) -> list[pa.RecordBatch]:
     try:
         # As they come: `toArrow` casts them to the schema, and cannot where a struct with a field that is "not null" is null.
         if hasattr(df, "_collect_as_arrow"):
-            found: list[pa.RecordBatch] = df._collect_as_arrow()
-            return found
+            result: list[pa.RecordBatch] = df._collect_as_arrow()
+            return result
         table: pa.Table = df.toArrow()
         return table.to_batches()
     except Exception as error:

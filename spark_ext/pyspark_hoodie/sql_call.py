@@ -22,7 +22,7 @@ from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.procedure_actions import ACTIONS
 from pyspark_hoodie.procedure_bootstrap import run_bootstrap
 from pyspark_hoodie.procedure_files import FILES, OF_FOLDERS
-from pyspark_hoodie.procedure_shows import TIMELINE, Given
+from pyspark_hoodie.procedure_shows import TIMELINE, Arguments
 from pyspark_hoodie.sql_words import Token, Words, text_of
 from pyspark_hoodie.table import HoodieTable
 
@@ -72,17 +72,17 @@ class Signature(NamedTuple):
 def signatures() -> Mapping[str, Signature]:
     """The procedures by their names."""
     text = resources(__package__).joinpath("sql_procedures.tsv").read_text(encoding="utf-8")
-    found = {}
+    result = {}
     for line in text.splitlines():
         name, parameters, columns = line.split("\t")
-        made = []
+        parsed_parameters = []
         for each in re.split(r", (?=\w+!?: )", parameters):
-            left, _, default = each.partition(" = ")
-            parameter, _, kind = left.partition(": ")
-            made.append(Parameter(parameter.rstrip("!"), kind, parameter.endswith("!"), default or None))
+            head, _, default = each.partition(" = ")
+            parameter, _, kind = head.partition(": ")
+            parsed_parameters.append(Parameter(parameter.rstrip("!"), kind, parameter.endswith("!"), default or None))
         pairs = [tuple(each.rsplit(": ", 1)) for each in columns.split(", ")]
-        found[name] = Signature(name, tuple(made), tuple((column, kind) for column, kind in pairs))
-    return found
+        result[name] = Signature(name, tuple(parsed_parameters), tuple((column, kind) for column, kind in pairs))
+    return result
 
 
 def call(spark: Any, query: str) -> DataFrame | None:
@@ -102,46 +102,46 @@ def call(spark: Any, query: str) -> DataFrame | None:
         near = get_close_matches(name, signatures(), 3)
         meant = f"; did you mean {' or '.join(near)}?" if near else ""
         raise OptionError(f"there is no procedure {name}{meant} CALL help lists them all")
-    given = bind(spark, signature, words.parts() if words.sees("(") else [])
+    arguments = bind(spark, signature, words.parts() if words.sees("(") else [])
     if not words.is_over:
         words.refuse(f"nothing may follow the parameters of {name}")
     if name == _HELP:
-        return _frame(spark, signature, [(_help(given.text("cmd")),)])
+        return _frame(spark, signature, [(_help(arguments.text("cmd")),)])
     if name in NOT_SERVED:
         raise OptionError(f"there is no CALL {name}: {NOT_SERVED[name]}")
     if name in WITHOUT_TABLE:
-        rows = WITHOUT_TABLE[name](spark, given)
+        rows = WITHOUT_TABLE[name](spark, arguments)
     else:
-        table = _table(spark, signature, given)
+        table = _table(spark, signature, arguments)
         if name in ACTIONS:
-            return _frame(spark, signature, list(ACTIONS[name](table, given)))
-        rows = SHOWS[name](table, given)
-    frame = _frame(spark, signature, list(islice(rows, given.number("limit"))))
-    return frame.where(given["filter"]) if given.text("filter") else frame
+            return _frame(spark, signature, list(ACTIONS[name](table, arguments)))
+        rows = SHOWS[name](table, arguments)
+    frame = _frame(spark, signature, list(islice(rows, arguments.number("limit"))))
+    return frame.where(arguments["filter"]) if arguments.text("filter") else frame
 
 
-def bind(spark: Any, signature: Signature, parts: Sequence[Sequence[Token]]) -> Given:
+def bind(spark: Any, signature: Signature, parts: Sequence[Sequence[Token]]) -> Arguments:
     """The parameters of a call, by name and by place."""
     by_name = {each.name.lower(): each for each in signature.parameters}
     values: dict[str, Any] = {}
     for place, part in enumerate(parts):
-        named = len(part) > 1 and part[0].is_name and part[1].says("=>")
-        if named and part[0].name.lower() not in by_name:
+        has_name = len(part) > 1 and part[0].is_name and part[1].says("=>")
+        if has_name and part[0].name.lower() not in by_name:
             takes = ", ".join(each.name for each in signature.parameters)
             raise OptionError(f"CALL {signature.name} has no parameter {part[0].name}: it takes {takes}")
-        if not named and place >= len(signature.parameters):
+        if not has_name and place >= len(signature.parameters):
             raise OptionError(f"CALL {signature.name} takes {len(signature.parameters)} parameters at most")
-        parameter = by_name[part[0].name.lower()] if named else signature.parameters[place]
+        parameter = by_name[part[0].name.lower()] if has_name else signature.parameters[place]
         if parameter.name in values:
             raise OptionError(f"CALL {signature.name} names the parameter {parameter.name} twice")
-        value = _value(spark, part[2:] if named else part)
+        value = _value(spark, part[2:] if has_name else part)
         values[parameter.name] = _typed(signature, parameter, value)
     for parameter in signature.parameters:
         if parameter.is_required and values.get(parameter.name) is None:
             raise OptionError(f"CALL {signature.name} needs the parameter {parameter.name}")
         if values.get(parameter.name) is None:
             values[parameter.name] = _typed(signature, parameter, parameter.default)
-    return Given(signature.name, values)
+    return Arguments(signature.name, values)
 
 
 def _value(spark: Any, tokens: Sequence[Token]) -> Any:
@@ -170,8 +170,8 @@ def _typed(signature: Signature, parameter: Parameter, value: Any) -> Any:
     raise OptionError(f"CALL {signature.name}: {parameter.name} is of type {parameter.kind}, and {value!r} is none")
 
 
-def _table(spark: Any, signature: Signature, given: Given) -> HoodieTable:
-    name, path = given.text("table"), given.text("path")
+def _table(spark: Any, signature: Signature, arguments: Arguments) -> HoodieTable:
+    name, path = arguments.text("table"), arguments.text("path")
     if signature.name == "commits_compare":
         path = ""  # of the other table
     if name:
@@ -206,8 +206,8 @@ def _help(name: str) -> str:
     if signature is None:
         raise OptionError(f"there is no procedure {name}: CALL help lists them all")
     names = {"int": "integer", "bigint": "long"}
-    given = [("param", "type_name", "default_value", "required")]
-    given += [
+    parameters = [("param", "type_name", "default_value", "required")]
+    parameters += [
         (each.name, names.get(each.kind, each.kind), str(each.default), str(each.is_required).lower())
         for each in signature.parameters
     ]
@@ -215,7 +215,7 @@ def _help(name: str) -> str:
         ("name", "type_name", "nullable", "metadata"),
         *((name, names.get(kind, kind), "true", "{}") for name, kind in signature.columns),
     ]
-    return f"parameters:\n{_aligned(given)}outputType:\n{_aligned(output)}"
+    return f"parameters:\n{_aligned(parameters)}outputType:\n{_aligned(output)}"
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:
@@ -225,5 +225,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> str:
 def _about(name: str) -> str:
     if name in NOT_SERVED:
         return f"not here: {NOT_SERVED[name]}"
-    done = {**WITHOUT_TABLE, **SHOWS, **ACTIONS}.get(name)
-    return (done.__doc__ or "").partition("\n")[0] if done else "Lists the procedures, or the parameters of one."
+    procedure = {**WITHOUT_TABLE, **SHOWS, **ACTIONS}.get(name)
+    return (
+        (procedure.__doc__ or "").partition("\n")[0] if procedure else "Lists the procedures, or the parameters of one."
+    )

@@ -96,8 +96,8 @@ def is_ours(provider: str | None) -> bool:
 
 def provider_of(spark: Any, name: str) -> str | None:
     """The format of a table of ours in the session's catalog; None for everything else."""
-    found = _entry(spark, name)
-    return None if found is None else str(found.provider().get())
+    entry = _entry(spark, name)
+    return None if entry is None else str(entry.provider().get())
 
 
 def _entry(spark: Any, name: str) -> Any:
@@ -108,10 +108,10 @@ def _entry(spark: Any, name: str) -> Any:
     try:
         inner = re.sub(rf"^`?{hook.FORMAT}`?\.(?=.*\.)", "", name) if _setting(spark) != _SESSION else name
         parts = spark._jsparkSession.sessionState().sqlParser().parseTableIdentifier(inner)
-        found = spark._jsparkSession.sessionState().catalog().getTableMetadata(parts)
+        entry = spark._jsparkSession.sessionState().catalog().getTableMetadata(parts)
     except (PySparkException, import_module("py4j.protocol").Py4JError):
         return None  # Spark will say what is wrong with it
-    return found if found.provider().isDefined() and is_ours(found.provider().get()) else None
+    return entry if entry.provider().isDefined() and is_ours(entry.provider().get()) else None
 
 
 def is_of_ours(spark: Any, name: str) -> bool:
@@ -151,11 +151,11 @@ def table_of(spark: Any, name: str) -> SparkTable:
         entry = entry_of(spark, Words(name).name("a table"))
         if entry is not None:
             return SparkTable.for_path(spark, entry.path, _of_writes(entry.properties))
-    found = _entry(spark, name)
-    if found is None:
+    catalog_entry = _entry(spark, name)
+    if catalog_entry is None:
         spark.table(name).schema  # noqa: B018 - Spark says that there is none
         raise OptionError(f"{name} is no table of format {hook.FORMAT!r}")
-    facts = _plain(spark._jvm.hoodie_spark.HoodieCatalog.facts(found))
+    facts = _plain(spark._jvm.hoodie_spark.HoodieCatalog.facts(catalog_entry))
     return SparkTable.for_path(spark, facts["path"], _of_writes(facts["properties"]))
 
 
@@ -172,8 +172,12 @@ def properties_of(spark: Any, name: str) -> dict[str, str]:
     if not is_classic(spark):
         entry = entry_of(spark, Words(name).name("a table"))
         return {} if entry is None else dict(entry.properties)
-    found = _entry(spark, name)
-    return {} if found is None else dict(_plain(spark._jvm.hoodie_spark.HoodieCatalog.facts(found))["properties"])
+    catalog_entry = _entry(spark, name)
+    return (
+        {}
+        if catalog_entry is None
+        else dict(_plain(spark._jvm.hoodie_spark.HoodieCatalog.facts(catalog_entry))["properties"])
+    )
 
 
 def remove() -> None:
@@ -240,31 +244,31 @@ _warned: WeakSet[SparkSession] = WeakSet()
 
 
 def _has_jar(spark: Any) -> bool:
-    answers = [found for client, found in _jars if client is spark._jvm._gateway_client]
+    answers = [is_there for client, is_there in _jars if client is spark._jvm._gateway_client]
     if answers:
         return answers[0]
     sources = spark._jvm.org.apache.spark.sql.execution.datasources.DataSource
     try:
         source = sources.lookupDataSource(HUDI, spark._jsparkSession.sessionState().conf())
-        found = str(source.getName()).startswith("org.apache.hudi")
+        is_there = str(source.getName()).startswith("org.apache.hudi")
     except (PySparkException, import_module("py4j.protocol").Py4JError):
-        found = False
-    _jars.append((spark._jvm._gateway_client, found))
-    return found
+        is_there = False
+    _jars.append((spark._jvm._gateway_client, is_there))
+    return is_there
 
 
 _jars: list[tuple[Any, bool]] = []
 """The way to a JVM, and whether it has Apache Hudi."""
 
 
-def _answers(what: str, given: Sequence[Any]) -> Any:
-    java_session, *rest = given
+def _answers(what: str, arguments: Sequence[Any]) -> Any:
+    java_session, *rest = arguments
     spark = next((each for each in _sessions if each._jsparkSession.equals(java_session)), None)
     if spark is None:
         raise OptionError("this session has no tables of format 'hoodie': call pyspark_hoodie.enable(spark)")
     match what:
         case "open":
-            return _opened(spark, _plain(rest[0]), *rest[1:])
+            return _open(spark, _plain(rest[0]), *rest[1:])
         case "open path":
             return _at_path(spark, *rest)
         case "exists":
@@ -291,7 +295,7 @@ def _at_path(spark: Any, path: str, moment: Any, thread: int) -> Any:
     return CatalogTable(spark, f"{hook.FORMAT}.`{path}`", path, moment=moment_of(moment), thread=thread).in_java()
 
 
-def _opened(spark: Any, facts: Mapping[str, Any], moment: Any, thread: int) -> Any:
+def _open(spark: Any, facts: Mapping[str, Any], moment: Any, thread: int) -> Any:
     comment = {} if facts["comment"] is None else {"comment": facts["comment"]}
     optimized = facts["storage"].get("hoodie.query.as.ro.table", "").lower() == "true"
     return CatalogTable(
@@ -380,5 +384,5 @@ def _place(position: Any) -> dict[str, Any]:
 
 def _arrow_type(kind: Any) -> pa.DataType:
     field = {"name": "c", "type": json.loads(kind.json()), "nullable": True, "metadata": {}}
-    made: pa.DataType = declared_schema(StructType.fromJson({"type": "struct", "fields": [field]})).field(0).type
-    return made
+    result: pa.DataType = declared_schema(StructType.fromJson({"type": "struct", "fields": [field]})).field(0).type
+    return result

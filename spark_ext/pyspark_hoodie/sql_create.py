@@ -84,20 +84,20 @@ class NewTable(CatalogTable):
         self, spark: Any, declared: StructType, entry: Sequence[Any], *, replaces: str | None, is_new: bool
     ) -> None:
         table, database, provider, location, managed, _, _, properties, comment = entry
-        stated = {**properties, "provider": provider} | ({} if comment is None else {"comment": comment})
+        own_properties = {**properties, "provider": provider} | ({} if comment is None else {"comment": comment})
         # A query's rows come in the order of its own columns.
         super().__init__(
             spark,
             f"{database}.{table}",
             location,
-            properties=stated,
+            properties=own_properties,
             managed=managed,
             declared=declared,
             order=declared.names,
         )
         self._entry, self._replaces, self._is_new = entry, replaces, is_new
 
-    def _answers(self, what: str, given: Sequence[Any]) -> Any:
+    def _answers(self, what: str, arguments: Sequence[Any]) -> Any:
         match what:
             case "name":
                 self._give_name()
@@ -105,7 +105,7 @@ class NewTable(CatalogTable):
             case "undo":
                 self._core.writer.context.liveness.release(_REPLACING)
                 return _delete(self._spark, self._path) if self._is_new else None
-        return super()._answers(what, given)
+        return super()._answers(what, arguments)
 
     def _give_name(self) -> None:
         catalog = self._spark._jvm.hoodie_spark.HoodieCatalog
@@ -137,34 +137,34 @@ def new_table(
         is_of_query: rows follow.
     """
     declared = StructType.fromJson(json.loads(schema_json))
-    given, by = dict(properties), list(partitions)
+    all_properties, by = dict(properties), list(partitions)
     if others := [each for each in by if "(" in each]:
         raise OptionError(
             f"CREATE TABLE {name}: tables of format 'hoodie' are partitioned by columns, not by {others[0]}: buckets are made by "
             "hoodie.index.type=BUCKET, rows in an order by clustering"
         )
-    stated = {
+    own_properties = {
         key.removeprefix("option."): text
-        for key, text in given.items()
+        for key, text in all_properties.items()
         if key.removeprefix("option.") not in _SPARKS_OWN
     }
-    if "primaryKey" in stated and set(declared.names) >= _SNAPSHOT:
-        stated["primaryKey"] = "dbt_scd_id"
-    options = {**table_options(_writer_options.get(name.lower(), {})), **table_options(stated)}
+    if "primaryKey" in own_properties and set(declared.names) >= _SNAPSHOT:
+        own_properties["primaryKey"] = "dbt_scd_id"
+    options = {**table_options(_writer_options.get(name.lower(), {})), **table_options(own_properties)}
     request = parse_write_options(options, defaults=load_defaults())
     if by and request.to_create().partition_fields is None:
         options = {_HIVE_STYLE: "true", key_of(TableOptions, "partition_fields").name: ",".join(by), **options}
     settings = parse_write_options({_NAME: name, **options}, defaults=load_defaults())
-    made = settings.to_create()
+    creation = settings.to_create()
     schema = declared_schema(declared)
 
     old = str(replaced["path"]) if replaced and "path" in replaced else None
     stays_managed = replaced is not None and old is not None and bool(replaced["managed"])
-    location = given.get("location")
+    location = all_properties.get("location")
     if location is not None and stays_managed and old is not None and _is_same_place(spark, location, old):
         location = None  # saveAsTable names the place that the table has anyway
     managed = location is None
-    if location is None and old is not None and stays_managed and _is_same(_opened(spark, old), made, schema):
+    if location is None and old is not None and stays_managed and _is_same(_open(spark, old), creation, schema):
         location = old
     elif location is None:
         location = default_location if replaced is None else f"{default_location}_{uuid4().hex}"
@@ -172,9 +172,9 @@ def new_table(
         _remove_left_behind(spark, default_location)
 
     storage, _ = reached(location, None, spark)
-    there = _opened(spark, location)
+    there = _open(spark, location)
     has_files = False
-    if there is not None and managed and not there.timeline.commits and not _is_same(there, made, schema):
+    if there is not None and managed and not there.timeline.commits and not _is_same(there, creation, schema):
         _delete(spark, location)
         there = None
     if there is None:
@@ -183,7 +183,7 @@ def new_table(
         has_files = bool(storage.list("", recursive=True))
         if (is_of_query or managed) and has_files:
             raise OptionError(f"there are files at {location}, where table {name} would be: choose another LOCATION")
-        create_at(storage, made, schema=schema, concurrency=settings.write.concurrency)
+        create_at(storage, creation, schema=schema, concurrency=settings.write.concurrency)
     else:
         if is_of_query and replaced is None and there.timeline.commits:
             raise TableExistsError(
@@ -195,8 +195,8 @@ def new_table(
     config = (there or dataframe.open_table(storage, spark)).config
     columns = in_sql_order(CatalogTable(spark, name, location, declared=declared).schema, config.partition_fields)
     entry = (
-        *(name, database, given.get("provider", "hoodie").lower(), location, managed),
-        *(columns.json(), list(config.partition_fields), stated, given.get("comment")),
+        *(name, database, all_properties.get("provider", "hoodie").lower(), location, managed),
+        *(columns.json(), list(config.partition_fields), own_properties, all_properties.get("comment")),
     )
     replaces = None if replaced is None else old or ""
     if there is None and managed and replaced is not None:
@@ -204,17 +204,17 @@ def new_table(
     return NewTable(spark, declared, entry, replaces=replaces, is_new=there is None and not has_files)
 
 
-def _opened(spark: Any, path: str) -> HoodieTable | None:
+def _open(spark: Any, path: str) -> HoodieTable | None:
     if not is_table(path, storage_options=session_options(spark, path) or None):
         return None
     return dataframe.open_table(reached(path, None, spark)[0], spark)
 
 
-def _is_same(table: HoodieTable | None, made: TableOptions, schema: pa.Schema) -> bool:
-    """Whether the table is as the one that would be made, but for its rows."""
+def _is_same(table: HoodieTable | None, creation: TableOptions, schema: pa.Schema) -> bool:
+    """Whether the table is as the options and the schema would make it, but for its rows."""
     if table is None or table.schema is None:
         return False
-    config = parse_table_config(table_properties(made), uri=table.uri)
+    config = parse_table_config(table_properties(creation), uri=table.uri)
     names = [(field.name, field.type) for field in schema_with(table.schema, VARIANT)]
     return _comparable(config) == _comparable(table.config) and names == [(f.name, f.type) for f in storable(schema)]
 
@@ -241,22 +241,22 @@ def _remove_left_behind(spark: Any, location: str) -> None:
     """Folders of tables that were to come in the place of the one here, and whose statements died."""
     above, _, name = location.rstrip("/").rpartition("/")
     folder = re.compile(rf"{re.escape(name)}_[0-9a-f]{{32}}")
-    for found in reached(above or "/", None, spark)[0].list(""):
-        path = f"{above}/{found.path}"
-        is_table_there = folder.fullmatch(found.path) and _opened(spark, path) is not None
+    for info in reached(above or "/", None, spark)[0].list(""):
+        path = f"{above}/{info.path}"
+        is_table_there = folder.fullmatch(info.path) and _open(spark, path) is not None
         if is_table_there and _context(spark, path).liveness.is_alive(_REPLACING) is False:
             _delete(spark, path)
 
 
 def table_options(properties: Mapping[str, str]) -> dict[str, str]:
     """Options of a table, from properties of a statement: others than Apache Hudi's are left out."""
-    found = {}
+    result = {}
     for key, text in properties.items():
         if key.lower() in _SHORT:
-            found[_SHORT[key.lower()]] = _TYPES.get(text.lower(), text) if key.lower() == "type" else text
+            result[_SHORT[key.lower()]] = _TYPES.get(text.lower(), text) if key.lower() == "type" else text
         elif key.startswith("hoodie."):
-            found[key] = text
-    return found
+            result[key] = text
+    return result
 
 
 def _require_same_partitions(table: HoodieTable, partitions: Sequence[str]) -> None:

@@ -39,8 +39,8 @@ def answer(spark: Any, query: str) -> DataFrame | None:
         if sql_catalog.is_of_others(spark, name):
             return None
         properties = words.slice(words.at, len(words.tokens))
-        found: DataFrame = spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES {properties}")
-        return found
+        result: DataFrame = spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES {properties}")
+        return result
     words.at = words.find("TABLE") + 1
     name = quoted_name(words.name("the name of a table"))
     if sql_catalog.is_of_others(spark, name):
@@ -57,12 +57,12 @@ def _create_like(spark: Any, words: Words) -> DataFrame | None:
     source = quoted_name(words.name("the table that it is like"))
     table = None if sql_catalog.is_of_others(spark, source) else sql_catalog.table_of(spark, source)
     provider = "" if table is None else hook.FORMAT
-    stated, location = {}, ""
+    properties, location = {}, ""
     while not words.is_over:
         if words.take("USING"):
             provider = ".".join(words.name("a format"))
         elif words.take("TBLPROPERTIES"):
-            stated = words.options()
+            properties = words.options()
         else:
             words.expect("LOCATION")
             location = f"LOCATION {words.slice(words.at, words.at + 1)}"
@@ -73,9 +73,9 @@ def _create_like(spark: Any, words: Words) -> DataFrame | None:
         by = [column.name for column in spark.catalog.listColumns(source) if column.isPartition]
     else:
         by = list(table.config.partition_fields)
-        stated = sql_catalog.properties_of(spark, source) | stated
-        table_keys = table_options(stated)
-        stated |= {key: text for key, text in _options(table).items() if key not in table_keys}
+        properties = sql_catalog.properties_of(spark, source) | properties
+        table_keys = table_options(properties)
+        properties |= {key: text for key, text in _options(table).items() if key not in table_keys}
     fields = spark.table(source).schema.fields
     columns = ", ".join(
         f"{quoted(field.name)} {field.dataType.simpleString()}{'' if field.nullable else ' NOT NULL'}"
@@ -86,25 +86,25 @@ def _create_like(spark: Any, words: Words) -> DataFrame | None:
         f"CREATE TABLE {'IF NOT EXISTS ' if may_exist else ''}{name} ({columns}) USING {provider}",
         f"PARTITIONED BY ({', '.join(map(quoted, by))})" if by else "",
         location,
-        f"TBLPROPERTIES ({', '.join(f'{literal_text(key)} = {literal_text(value)}' for key, value in stated.items())})"
-        if stated
+        f"TBLPROPERTIES ({', '.join(f'{literal_text(key)} = {literal_text(value)}' for key, value in properties.items())})"
+        if properties
         else "",
     ]
-    made: DataFrame = spark.sql(" ".join(parts))
-    return made
+    frame: DataFrame = spark.sql(" ".join(parts))
+    return frame
 
 
 def _options(table: HoodieTable) -> dict[str, str]:
     """With which a table with the same keys is made."""
     config = table.config
-    found = {
+    texts = {
         "table_type": str(config.table_type),
         "record_key_fields": ",".join(config.record_key_fields),
         "ordering_fields": ",".join(config.ordering_fields),
         "version": str(int(config.version)),
         "hive_style": str(config.hive_style).lower(),
     }
-    return {key_of(TableOptions, name).name: text for name, text in found.items() if text} | {
+    return {key_of(TableOptions, name).name: text for name, text in texts.items() if text} | {
         (PAYLOAD_CLASS if config.payload else MERGE_MODE).name: str(config.payload or config.merge_mode)
     }
 

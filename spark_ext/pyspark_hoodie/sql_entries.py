@@ -32,24 +32,24 @@ def entry_of(spark: Any, parts: Sequence[str]) -> Entry | None:
 
 def entries_of(spark: Any, names: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], Entry]:
     """Tables of ours among these names: of the catalog, asked once for each database, or `hoodie.path`."""
-    found: dict[tuple[str, ...], Entry] = {}
+    result: dict[tuple[str, ...], Entry] = {}
     by_database: dict[tuple[str, ...], list[tuple[str, ...]]] = defaultdict(list)
     for name in names:
         if len(name) == 2 and "/" in name[1]:
             if hook.is_ours(name[0]):
-                found[name] = Entry(quoted_name(list(name)), name[1], {})
+                result[name] = Entry(quoted_name(list(name)), name[1], {})
             continue
         plain = name[1:] if name[0].lower() == _CATALOG and len(name) > 1 else name
         if len(plain) <= 2:
             by_database[plain[:-1]].append(name)
-    for database, wanted in by_database.items():
-        for known, facts in _facts(spark, database, {name[-1] for name in wanted}).items():
+    for database, of_database in by_database.items():
+        for table_name, facts in _facts(spark, database, {name[-1] for name in of_database}).items():
             if hook.is_ours(facts.get("Provider", "")) and "Location" in facts:
                 properties = dict(_PROPERTY.findall(facts.get("Table Properties", "").strip("[]")))
-                for each in wanted:
-                    if each[-1].lower() == known:
-                        found[each] = Entry(".".join(each), facts["Location"], properties)
-    return found
+                for each in of_database:
+                    if each[-1].lower() == table_name:
+                        result[each] = Entry(".".join(each), facts["Location"], properties)
+    return result
 
 
 def _facts(spark: Any, database: tuple[str, ...], names: set[str]) -> dict[str, dict[str, str]]:

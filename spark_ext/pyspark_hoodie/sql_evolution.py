@@ -46,8 +46,8 @@ def evolve(spark: Any, words: Words, run: Sql) -> DataFrame | None:
     table = sql_catalog.table_of(spark, name)
     assigned = _assigned(words, rows.columns)
     added = lacking(table, [field for field in rows.schema.fields if field.name.lower() in assigned])
-    known = {each.lower() for each in (*(table.schema or pa.schema([])).names, *added.names)}
-    common = [each for each in rows.columns if each.lower() in known]
+    columns = {each.lower() for each in (*(table.schema or pa.schema([])).names, *added.names)}
+    common = [each for each in rows.columns if each.lower() in columns]
     view = f"hoodie_source_{uuid4().hex}"
     rows.createTempView(view)
     try:
@@ -60,21 +60,21 @@ def evolve(spark: Any, words: Words, run: Sql) -> DataFrame | None:
 
 def _assigned(words: Words, names: list[str]) -> set[str]:
     """Columns of the source, in lower case, that a clause gives to the table under their own names."""
-    known = {name.lower() for name in names}
-    found: set[str] = set()
+    columns = {name.lower() for name in names}
+    assigned_names: set[str] = set()
     is_set = is_listed = False
     for at in range(words.at, len(words.tokens)):
         token, before = words.tokens[at], words.tokens[at - 1]
         if token.says("*") and before.says("SET", "INSERT"):
-            return known
+            return columns
         if token.depth == 0 and token.says("SET", "WHEN"):
             is_set = token.says("SET")
         if token.depth == 0 and token.says("(", ")"):
             is_listed = token.says("(") and before.says("INSERT")
         is_next_equal = at + 1 < len(words.tokens) and words.tokens[at + 1].says("=")
         if token.is_name and (is_listed or (is_set and token.depth == 0 and is_next_equal)):
-            found.add(token.name.lower())
-    return found & known
+            assigned_names.add(token.name.lower())
+    return assigned_names & columns
 
 
 def lacking(table: HoodieTable, fields: Sequence[StructField]) -> pa.Schema:

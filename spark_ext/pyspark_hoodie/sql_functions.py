@@ -33,16 +33,16 @@ _FILES: list[tuple[str, pa.DataType]] = [
 ]
 
 
-def _count(name: str, given: Sequence[str | None], least: int, most: int, takes: str) -> list[str]:
-    if not least <= len(given) <= most or None in given:
+def _count(name: str, arguments: Sequence[str | None], least: int, most: int, takes: str) -> list[str]:
+    if not least <= len(arguments) <= most or None in arguments:
         raise OptionError(f"{name} takes ({takes})")
-    return [str(each) for each in given]
+    return [str(each) for each in arguments]
 
 
-def hudi_table_changes(spark: Any, find: Find, given: Sequence[str | None]) -> DataFrame:
+def hudi_table_changes(spark: Any, find: Find, arguments: Sequence[str | None]) -> DataFrame:
     """What was committed after an instant."""
     takes = "'table or path', 'latest_state' or 'cdc', 'instant' or 'earliest'[, 'last instant']"
-    table, kind, since, *until = _count("hudi_table_changes", given, 3, 4, takes)
+    table, kind, since, *until = _count("hudi_table_changes", arguments, 3, 4, takes)
     if kind not in (ChangeFormat.LATEST_STATE, ChangeFormat.CDC):
         raise OptionError(f"hudi_table_changes takes ({takes}), not {kind!r}")
     options = {
@@ -56,24 +56,26 @@ def hudi_table_changes(spark: Any, find: Find, given: Sequence[str | None]) -> D
     return frame
 
 
-def hudi_query(spark: Any, find: Find, given: Sequence[str | None]) -> DataFrame:
+def hudi_query(spark: Any, find: Find, arguments: Sequence[str | None]) -> DataFrame:
     """A snapshot, or what base files alone hold."""
     takes = "'table or path', 'snapshot' or 'read_optimized'"
-    table, kind = _count("hudi_query", given, 2, 2, takes)
+    table, kind = _count("hudi_query", arguments, 2, 2, takes)
     if kind not in _QUERIES:
         raise OptionError(f"hudi_query takes ({takes}), not {kind!r}: hudi_table_changes gives changes")
     return find(table).read(query=kind, meta_columns=True)
 
 
-def hudi_metadata(spark: Any, find: Find, given: Sequence[str | None]) -> DataFrame:
+def hudi_metadata(spark: Any, find: Find, arguments: Sequence[str | None]) -> DataFrame:
     """The records of the metadata table."""
-    (name,) = _count("hudi_metadata", given, 1, 1, "'table or path'")
+    (name,) = _count("hudi_metadata", arguments, 1, 1, "'table or path'")
     return arrow_frame(spark, metadata_rows(find(name)))
 
 
-def hudi_query_timeline(spark: Any, find: Find, given: Sequence[str | None]) -> DataFrame:
+def hudi_query_timeline(spark: Any, find: Find, arguments: Sequence[str | None]) -> DataFrame:
     """The instants, with what commits wrote."""
-    name, *archived = _count("hudi_query_timeline", given, 1, 2, "'table or path'[, 'true' for archived instants, too]")
+    name, *archived = _count(
+        "hudi_query_timeline", arguments, 1, 2, "'table or path'[, 'true' for archived instants, too]"
+    )
     table = find(name)
     older = table.archived_instants() if archived and archived[0].lower() == "true" else ()
     rows = [*(_archived(table, older)), *(_active(table, instant) for instant in table.timeline)]
@@ -100,9 +102,9 @@ def _counts(sums: tuple[int, int, int, int, int, int, int]) -> tuple[int, ...]:
     return size, updated_files, partitions, written, updated, errors
 
 
-def hudi_filesystem_view(spark: Any, find: Find, given: Sequence[str | None]) -> DataFrame:
+def hudi_filesystem_view(spark: Any, find: Find, arguments: Sequence[str | None]) -> DataFrame:
     """The file slices."""
-    name, *below = _count("hudi_filesystem_view", given, 1, 2, "'table or path'[, 'path of a partition']")
+    name, *below = _count("hudi_filesystem_view", arguments, 1, 2, "'table or path'[, 'path of a partition']")
     table = find(name)
     rows = []
     for each in all_slices(table, below[0].rstrip("/*") if below else ""):

@@ -81,15 +81,15 @@ def _teach_sql(spark: SparkSession, aliases: Iterable[str]) -> None:
     """Aliases for CREATE TEMPORARY VIEW … USING; of `hoodie` itself Spark is told when it is needed."""
     if find_spec("pyspark.sql.datasource") is None:
         return
-    named = import_module("pyspark_hoodie.datasource").named  # what Spark 3.5 cannot import
+    source_named = import_module("pyspark_hoodie.datasource").named  # what Spark 3.5 cannot import
     for alias in aliases:
         if alias.lower() != hook.FORMAT:
-            hook.register(spark, named(alias))
+            hook.register(spark, source_named(alias))
 
 
 def _code(query: str) -> str:
     """The statement with its texts emptied and its comments as spaces, wherever they stand."""
-    return _NO_CODE.sub(lambda found: "''" if found[1] else " ", query)
+    return _NO_CODE.sub(lambda match: "''" if match[1] else " ", query)
 
 
 def refused(query: str, *, has_catalog: bool) -> str | None:
@@ -129,13 +129,13 @@ def instead(query: str, *, has_catalog: bool) -> str | None:
 
 def _changes_a_view(spark: SparkSession, query: str) -> str | None:
     """Spark changes no rows through a view, and says so in other words for each statement."""
-    found = _ROW_CHANGE.match(_code(query))
-    if found is None or not _is_view_of_ours(spark, found[2]):
+    match = _ROW_CHANGE.match(_code(query))
+    if match is None or not _is_view_of_ours(spark, match[2]):
         return None
-    words = found[1].lower().split()
+    words = match[1].lower().split()
     verb = "insert overwrite" if words[1:2] == ["overwrite"] else words[0]
     return (
-        f"{found[2]} is a view of a table of format {hook.FORMAT!r}, and {verb.upper()} does not work on views: use "
+        f"{match[2]} is a view of a table of format {hook.FORMAT!r}, and {verb.upper()} does not work on views: use "
         f"pyspark_hoodie.HoodieTable.for_path(spark, path).{_VERBS[verb]}"
     )
 
@@ -157,8 +157,8 @@ def _reads_ours(frame: Any) -> bool:
     if not is_classic(frame.sparkSession):
         return False
     leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
-    found = [leaves.apply(at) for at in range(leaves.size())]
-    tables = [leaf.table() for leaf in found if leaf.getClass().getSimpleName() == "DataSourceV2Relation"]
+    nodes = [leaves.apply(at) for at in range(leaves.size())]
+    tables = [leaf.table() for leaf in nodes if leaf.getClass().getSimpleName() == "DataSourceV2Relation"]
     return any(table.getClass().getName() == "hoodie_spark.HoodieTable" for table in tables)
 
 
@@ -189,8 +189,8 @@ def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
                 if answer is not None:
                     return answer
             if has_catalog and _OWN.match(code):
-                text, named = _by_names(sqlQuery, args, kwargs)
-                answer = sql_statements.answer(self, text, lambda part: sql(self, part, **named))
+                text, by_name = _by_names(sqlQuery, args, kwargs)
+                answer = sql_statements.answer(self, text, lambda part: sql(self, part, **by_name))
                 if answer is not None:
                     return answer
             return sql(self, sqlQuery, *args, **kwargs)
@@ -212,13 +212,13 @@ def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
 def _by_names(query: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The statement and what else `sql` gets, with names for parameters that have places: its parts get all of them."""
     kwargs = {**dict(zip(("args",), args, strict=False)), **kwargs}
-    given = kwargs.get("args")
-    if given is None or isinstance(given, Mapping):
+    parameters = kwargs.get("args")
+    if parameters is None or isinstance(parameters, Mapping):
         return query, kwargs
     text, names = with_named_parameters(query)
-    if len(names) != len(given):
+    if len(names) != len(parameters):
         return query, kwargs  # Spark says so
-    return text, {**kwargs, "args": dict(zip(names, given, strict=True))}
+    return text, {**kwargs, "args": dict(zip(names, parameters, strict=True))}
 
 
 def _on_connect(spark: Any, query: str, sql: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -234,13 +234,13 @@ def _on_connect(spark: Any, query: str, sql: Callable[..., Any], args: tuple[Any
     code = _code(query)
     if any(hook.is_ours(name) for name in _USING.findall(code)):
         hook.tell_spark(spark)
-    found = sql_statements.answer(spark, query, spark.sql) if _OWN.match(code) else None
-    if found is None and sql_definitions.BEGIN.match(code):
-        found = sql_definitions.answer(spark, query)
-    if found is None:
-        found = sql_connect.answer(spark, query, run)
-    if found is not None:
-        return found
+    result = sql_statements.answer(spark, query, spark.sql) if _OWN.match(code) else None
+    if result is None and sql_definitions.BEGIN.match(code):
+        result = sql_definitions.answer(spark, query)
+    if result is None:
+        result = sql_connect.answer(spark, query, run)
+    if result is not None:
+        return result
     refusal = _changes_a_view(spark, query)
     if refusal is not None:
         raise OptionError(refusal)

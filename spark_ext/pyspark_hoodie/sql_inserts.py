@@ -40,17 +40,17 @@ def with_all_columns(spark: Any, query: str, error: Exception, run: Callable[[st
     rows = words.slice(words.at, len(words.tokens))
     if by_name:
         names = run(f"{words.slice(0, insert)} {rows}").columns
-    given = fixed | {each.lower() for each in names}
-    lacking = [field for field in spark.table(name).schema.fields if field.name.lower() not in given]
+    present = fixed | {each.lower() for each in names}
+    lacking = [field for field in spark.table(name).schema.fields if field.name.lower() not in present]
     if not names or any(not field.nullable and _DEFAULT not in field.metadata for field in lacking):
         return None
     more = ", ".join(f"{_default_of(field)} AS {quoted(field.name)}" for field in lacking)
-    listed = "BY NAME" if by_name else f"({', '.join(map(quoted, [*names, *(field.name for field in lacking)]))})"
+    column_list = "BY NAME" if by_name else f"({', '.join(map(quoted, [*names, *(field.name for field in lacking)]))})"
     if words.sees("VALUES") and any(token.says("DEFAULT") for token in words.tokens[words.at :]):
         rows = _longer(words, len(lacking))
     else:
         rows = f"SELECT *, {more} FROM ({rows})"
-    return f"{words.slice(0, head)} {listed} {rows}"
+    return f"{words.slice(0, head)} {column_list} {rows}"
 
 
 def _default_of(field: StructField) -> str:

@@ -50,25 +50,25 @@ _FIELDS: list[tuple[str, pa.DataType]] = [
 
 def metadata_rows(table: HoodieTable) -> pa.Table:
     """Every record that counts. Bounds are texts."""
-    opened = metadata_table(table)
-    rows = list(_listings(opened))
+    metadata = metadata_table(table)
+    rows = list(_listings(metadata))
     for partition in sorted(finished_partitions(table.config.raw) - {_FILES}):
-        for number in range(len(opened.slices_of(partition))):
-            rows += _records(opened, partition, number)
+        for number in range(len(metadata.slices_of(partition))):
+            rows += _records(metadata, partition, number)
     return pa.Table.from_pylist(rows, pa.schema(_FIELDS))
 
 
-def _listings(opened: MetadataTable) -> Iterator[dict[str, Any]]:
-    for key, sizes in opened.all_entries().items():
+def _listings(metadata: MetadataTable) -> Iterator[dict[str, Any]]:
+    for key, sizes in metadata.all_entries().items():
         entries = [(name, {"size": size, "isDeleted": False}) for name, size in sizes.items()]
         kind = _EVERY if key == _ALL_PARTITIONS else _LISTING
         yield {"key": key, "type": kind, "filesystemMetadata": entries}
 
 
-def _records(opened: MetadataTable, partition: str, number: int) -> Iterator[dict[str, Any]]:
+def _records(metadata: MetadataTable, partition: str, number: int) -> Iterator[dict[str, Any]]:
     """The newest record of each key in a file group."""
     newest: dict[Any, tuple[Any, str]] = {}
-    for layer in opened.layers_of(partition, number):
+    for layer in metadata.layers_of(partition, number):
         if not isinstance(layer, Written):
             for key in layer.keys.to_pylist():
                 newest.pop(key, None)
@@ -78,19 +78,19 @@ def _records(opened: MetadataTable, partition: str, number: int) -> Iterator[dic
                 newest[key] = value, layer.schema
     for key, (value, schema) in sorted(newest.items()):
         record: Any = read_record(io.BytesIO(value), _parsed(schema), _parsed(schema))
-        found = {name: _plain(record.get(name), kind) for name, kind in _KINDS.items()}
-        if not any(each and each.get("isDeleted") for each in found.values()):
-            yield {"key": bytes(key).decode(), "type": record["type"], **found}
+        fields = {name: _plain(record.get(name), kind) for name, kind in _KINDS.items()}
+        if not any(each and each.get("isDeleted") for each in fields.values()):
+            yield {"key": bytes(key).decode(), "type": record["type"], **fields}
 
 
 def _plain(stored: Mapping[str, Any] | None, kind: pa.StructType) -> dict[str, Any] | None:
     if stored is None:
         return None
-    found: dict[str, Any] = {field.name: stored.get(field.name) for field in kind}
+    result: dict[str, Any] = {field.name: stored.get(field.name) for field in kind}
     for bound in ("minValue", "maxValue"):
-        if isinstance(found.get(bound), dict):
-            found[bound] = str(found[bound].get("value"))
-    return found
+        if isinstance(result.get(bound), dict):
+            result[bound] = str(result[bound].get("value"))
+    return result
 
 
 @lru_cache(4)

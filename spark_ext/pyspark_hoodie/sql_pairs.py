@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.filegroup.picks import column_taken
+from hoodie.filegroup.picks import column_at
 from hoodie.model.plans import DELETED
 
 _DELETE = 1
@@ -41,23 +41,23 @@ class Pairs:
         keys = given.column_names
         left = given.append_column("row", pa.array(np.arange(given.num_rows)))
         right = stored.select(keys).append_column("stored", pa.array(np.arange(stored.num_rows)))
-        met = left.join(right, keys, join_type="left outer" if keeps_unmatched else "inner", use_threads=False)
+        pairs = left.join(right, keys, join_type="left outer" if keeps_unmatched else "inner", use_threads=False)
         self._columns: list[pa.ChunkedArray] = [*stored.columns, *rows.columns]
         self._first_of_source = stored.num_columns
-        self._rows = met["row"].to_numpy()
-        self._stored = pc.fill_null(met["stored"], _NULL).to_numpy()
+        self._rows = pairs["row"].to_numpy()
+        self._stored = pc.fill_null(pairs["stored"], _NULL).to_numpy()
         self.meet: np.ndarray = self._stored != _NULL
 
     def whole(self) -> pa.Table:
         """Columns of the table, of the source, and whether they meet."""
-        return _table([*(self._taken(place) for place in range(len(self._columns))), pa.array(self.meet)])
+        return _table([*(self._column(place) for place in range(len(self._columns))), pa.array(self.meet)])
 
     def needed(self, places: Sequence[int]) -> pa.Table:
         """Whether they meet, and the columns at these places."""
-        return _table([pa.array(self.meet), *(self._taken(place) for place in places)])
+        return _table([pa.array(self.meet), *(self._column(place) for place in places)])
 
-    def _taken(self, place: int) -> pa.ChunkedArray:
-        return column_taken(self._columns[place], self._numbers(place))
+    def _column(self, place: int) -> pa.ChunkedArray:
+        return column_at(self._columns[place], self._numbers(place))
 
     def _numbers(self, place: int) -> np.ndarray:
         return self._stored if place < self._first_of_source else self._rows
@@ -93,9 +93,7 @@ class Pairs:
                 chunks += column.chunks
                 numbers[mine] = found + offset
             columns[name] = (
-                column_taken(pa.chunked_array(chunks), numbers)
-                if chunks
-                else pa.nulls(len(kept), kinds.field(name).type)
+                column_at(pa.chunked_array(chunks), numbers) if chunks else pa.nulls(len(kept), kinds.field(name).type)
             )
         return pa.table(columns)
 

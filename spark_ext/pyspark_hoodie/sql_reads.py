@@ -37,7 +37,7 @@ class _Place(NamedTuple):
     end: int
     name: tuple[str, ...]
     moment: str | None
-    given: tuple[str, ...] | None
+    arguments: tuple[str, ...] | None
     """Of a function."""
 
 
@@ -72,11 +72,11 @@ class Parts:
         here = words.at
         places = places_of(words, start)
         words.at = here
-        entries = entries_of(self._spark, {place.name for place in places if place.given is None})
+        entries = entries_of(self._spark, {place.name for place in places if place.arguments is None})
         with_meta = "_hoodie_" in words.text.lower()
         out, copied = "", words.tokens[start].start if start < len(words.tokens) else len(words.text)
         for place in places:
-            if place.given is not None:
+            if place.arguments is not None:
                 frame = self._of_function(place, find)
             elif place.name in entries:
                 frame = _of_table(self.table(entries[place.name], place.moment), with_meta)
@@ -89,7 +89,7 @@ class Parts:
         return out + words.text[copied : words.tokens[-1].end if words.tokens else None]
 
     def _of_function(self, place: _Place, find: Find) -> Callable[[], DataFrame]:
-        frame = FUNCTIONS[place.name[0].lower()](self._spark, find, list(place.given or ()))
+        frame = FUNCTIONS[place.name[0].lower()](self._spark, find, list(place.arguments or ()))
         return lambda: frame
 
 
@@ -158,8 +158,8 @@ def _place(words: Words, start: int) -> _Place | None:
     if words.sees("("):
         if len(name) > 1 or name[0].lower() not in FUNCTIONS:
             return None
-        given = tuple(_text(part) for part in words.parts())
-        return _Place(start, words.at, name, None, given)
+        arguments = tuple(_text(part) for part in words.parts())
+        return _Place(start, words.at, name, None, arguments)
     end, moment = words.at, None
     words.take("FOR")
     if words.take("VERSION") or words.take("SYSTEM_VERSION") or words.take("TIMESTAMP") or words.take("SYSTEM_TIME"):

@@ -99,10 +99,12 @@ def _create_index(spark: Any, words: Words) -> DataFrame | None:
             f"table {table.uri} has the index {partition} already: DROP INDEX {partition} ON the table first"
         )
     option = _COLUMNS_OF.get(_kind_of(partition) or "")
-    given = {option: ",".join(columns)} if option is not None and columns else {}
+    options_of_columns = {option: ",".join(columns)} if option is not None and columns else {}
     if _kind_of(partition) == _EXPRESSION_INDEX:
-        given |= _of_expression(kind, options)
-    table.build_index(partition, {**given, **{key: text for key, text in options.items() if key.startswith("hoodie.")}})
+        options_of_columns |= _of_expression(kind, options)
+    table.build_index(
+        partition, {**options_of_columns, **{key: text for key, text in options.items() if key.startswith("hoodie.")}}
+    )
     return _nothing(spark)
 
 
@@ -134,29 +136,29 @@ def _partition_of(table: HoodieTable, name: str, kind: str, columns: list[str], 
     keys = table.config.record_key_fields
     is_of_keys = not columns or {each.lower() for each in columns} == {each.lower() for each in keys}
     if kind in _PARTITIONS or (not kind and name in _PARTITIONS):
-        found = kind or name
+        result = kind or name
     elif kind not in ("", _SECONDARY_INDEX):
         kinds = ", ".join((*_PARTITIONS, _SECONDARY_INDEX))
         raise OptionError(f"CREATE INDEX {name}: there is no kind {kind}; there are {kinds}")
     elif not kind and is_of_keys:
-        found = _RECORD_INDEX
+        result = _RECORD_INDEX
     elif len(columns) == 1:
         return f"{_SECONDARY_INDEX}_{name.removeprefix(f'{_SECONDARY_INDEX}_')}"
     else:
         raise OptionError(
             f"CREATE INDEX {name}: a secondary index is of one column, not of {', '.join(columns) or 'none'}"
         )
-    if found == _RECORD_INDEX and not is_of_keys:
+    if result == _RECORD_INDEX and not is_of_keys:
         raise OptionError(
             f"CREATE INDEX {name}: a record_index is of the record key ({', '.join(keys) or 'which the table makes itself'}), not of "
             f"{', '.join(columns)}"
         )
-    if name != found:
+    if name != result:
         raise OptionError(
-            f"CREATE INDEX {name}: a table has one {found}, which goes by that name: CREATE INDEX {found} ON the table; one of a name "
-            "of its own is of an expression (OPTIONS (expr = '…')), or a secondary index"
+            f"CREATE INDEX {name}: a table has one {result}, which goes by that name: CREATE INDEX {result} ON the table; one of a "
+            "name of its own is of an expression (OPTIONS (expr = '…')), or a secondary index"
         )
-    return found
+    return result
 
 
 def _is_of_expression(table: HoodieTable, kind: str, options: Mapping[str, str]) -> bool:

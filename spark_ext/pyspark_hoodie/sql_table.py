@@ -50,14 +50,14 @@ _READ_HERE_BYTES = 512 * 1024 * 1024
 """Files of so many bytes are read in this process for a few of their rows."""
 
 
-def moment_of(given: Any) -> str | None:
+def moment_of(moment: Any) -> str | None:
     """What AS OF names, as options have it. TIMESTAMP comes as microseconds since 1970."""
-    if given is None or isinstance(given, str):
-        return given
+    if moment is None or isinstance(moment, str):
+        return moment
     try:
-        return datetime.fromtimestamp(int(given) / 1e6, UTC).isoformat()
+        return datetime.fromtimestamp(int(moment) / 1e6, UTC).isoformat()
     except (ValueError, OverflowError) as error:
-        raise OptionError(f"AS OF names a moment {given} microseconds after 1970, which is none: {error}") from error
+        raise OptionError(f"AS OF names a moment {moment} microseconds after 1970, which is none: {error}") from error
 
 
 class CatalogTable:
@@ -130,10 +130,10 @@ class CatalogTable:
         version = f"{self._moment} {sorted(self._read.items())}"
         return java(Callback(self._answers), self._name, version, self.schema.json(), partitions, properties)
 
-    def _answers(self, what: str, given: Sequence[Any]) -> Any:
+    def _answers(self, what: str, arguments: Sequence[Any]) -> Any:
         match what:
             case "rows":
-                return self.rows(list(given[0]), dict(given[1]))._jdf.queryExecution().analyzed()
+                return self.rows(list(arguments[0]), dict(arguments[1]))._jdf.queryExecution().analyzed()
             case "size":
                 return sum(task.size_bytes for task in self._plan({}).tasks)
             case "snapshot":
@@ -141,18 +141,18 @@ class CatalogTable:
             case "plan again":
                 return self._plan_again()
             case "changeable":
-                return self.require_changeable(given[0])
+                return self.require_changeable(arguments[0])
             case "write":
-                mode, rows, options, values = given
+                mode, rows, options, values = arguments
                 return self.write(mode, DataFrame(rows, self._spark), options, values)
             case "change":
-                return self._change(*given)
+                return self._change(*arguments)
             case "truncate":
                 return self.truncate()
             case "partitions":
                 return self._partitions()
             case "drop partition":
-                return self._drop_partition(tuple(given[0]))
+                return self._drop_partition(tuple(arguments[0]))
         raise OptionError(f"no answer to {what!r}")
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -166,14 +166,14 @@ class CatalogTable:
         return plan_frame(self._spark, context, replace(plan, tasks=tasks, output=output), where=None)
 
     def _plan(self, options: Mapping[str, str]) -> ReadPlan:
-        """Of all columns."""
-        given = {name: text for name, text in options.items() if name.lower() in READS} | self._read
+        """The plan of a read of all columns."""
+        query_options = {name: text for name, text in options.items() if name.lower() in READS} | self._read
         if self._moment is not None:
-            given[AS_OF.name] = self._moment
-        key = tuple(sorted(given.items()))
+            query_options[AS_OF.name] = self._moment
+        key = tuple(sorted(query_options.items()))
         if key not in self._plans:
             context = self._core.writer.context
-            query = dataframe.parse_query(context, given, self._spark)
+            query = dataframe.parse_query(context, query_options, self._spark)
             self._plans[key] = plan_read(context, query, meta_columns=True, snapshot=self._snapshot)
         return self._plans[key]
 
@@ -205,20 +205,20 @@ class CatalogTable:
     # -- writing -----------------------------------------------------------------------------------------------------
 
     def _options(self, options: Mapping[str, str]) -> dict[str, str]:
-        """Of the table's entry, then the session's settings, then the statement."""
+        """The write options: those of the table's entry, then the session's settings, then the statement's."""
         settings = settings_of_session(self._spark)
         stated = {name: text for name, text in self._properties.items() if name.startswith("hoodie.")}
-        known = {name: text for name, text in {**stated, **settings}.items() if name.lower() in WRITES}
+        write_options = {name: text for name, text in {**stated, **settings}.items() if name.lower() in WRITES}
         insert = {**stated, **settings}.get(INSERT_INTO)
         if insert is not None:
-            known[_OPERATION.name] = insert
-        return known | {name: text for name, text in options.items() if name != "path"}
+            write_options[_OPERATION.name] = insert
+        return write_options | {name: text for name, text in options.items() if name != "path"}
 
     def _request(self, operation: WriteOperation | None, options: Mapping[str, str]) -> WriteRequest:
-        found = self._options(options)
-        request = dataframe.parse_request(found)
+        write_options = self._options(options)
+        request = dataframe.parse_request(write_options)
         if operation is None:
-            stated = any(name.lower() in {each.lower() for each in _OPERATION.names} for name in found)
+            stated = any(name.lower() in {each.lower() for each in _OPERATION.names} for name in write_options)
             upserts = bool(self._core.config.ordering_fields) and not self._core.config.generates_keys
             operation = (
                 request.write.operation if stated else (WriteOperation.UPSERT if upserts else WriteOperation.INSERT)
@@ -241,8 +241,8 @@ class CatalogTable:
                 generates = self._core.config.generates_keys
                 request = self._request(WriteOperation.INSERT if generates else WriteOperation.UPSERT, options)
             case "replace":
-                found = self._request(None, options)
-                static = replace(found, write=replace(found.write, overwrite_mode=OverwriteMode.STATIC))
+                write_request = self._request(None, options)
+                static = replace(write_request, write=replace(write_request.write, overwrite_mode=OverwriteMode.STATIC))
                 request = dataframe.in_mode(dataframe.OVERWRITE, static, self._core)
             case "overwrite":
                 request = self._request(WriteOperation.INSERT_OVERWRITE_TABLE, options)
@@ -300,14 +300,14 @@ class CatalogTable:
         """Texts of the partition columns in a path."""
         by = self._core.config.partition_fields
         segments = path.split("/") if len(by) > 1 else [path]
-        found = [unquote(text.removeprefix(f"{name}=")) for name, text in zip(by, segments, strict=True)]
-        return tuple(None if text == DEFAULT_PARTITION else text for text in found)
+        texts = [unquote(text.removeprefix(f"{name}=")) for name, text in zip(by, segments, strict=True)]
+        return tuple(None if text == DEFAULT_PARTITION else text for text in texts)
 
     def _partitions(self) -> Any:
-        found = self._spark._jvm.java.util.ArrayList()
+        result = self._spark._jvm.java.util.ArrayList()
         for path in self._core.partitions():
-            found.add(list(self._values_of(path)))
-        return found
+            result.add(list(self._values_of(path)))
+        return result
 
     def _drop_partition(self, values: tuple[str | None, ...]) -> bool:
         self._require_writable("DROP PARTITION")
@@ -346,13 +346,13 @@ class CatalogTable:
         query = DataFrame(rows, self._spark)
 
         def find() -> DataFrame | dataframe.RowsHere:
-            found = None
+            changes = None
             if command == "MERGE":
                 context, write = self._core.writer.context, self._request(WriteOperation.UPSERT, {}).write
                 keygen = partial(table_keys, context, self._snapshot, write)
                 target = Target(self._core.config, write, keygen, self._plan({}).output, self._stored)
-                found = small_merge(query, columns, ids, names, target)
-            return changes_of(query, columns, ids, names) if found is None else found
+                changes = small_merge(query, columns, ids, names, target)
+            return changes_of(query, columns, ids, names) if changes is None else changes
 
         self.change(find, deletes=not columns)
 

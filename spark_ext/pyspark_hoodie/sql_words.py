@@ -46,7 +46,7 @@ class Token(NamedTuple):
 
 def tokens_of(text: str) -> list[Token]:
     """What stands in the text, without spaces and comments, up to a semicolon at its end."""
-    found: list[Token] = []
+    result: list[Token] = []
     depth = 0
     for match in _TOKEN.finditer(text):
         kind = str(match.lastgroup)
@@ -56,11 +56,11 @@ def tokens_of(text: str) -> list[Token]:
         if kind == "word":
             step = {"CASE": 1, "END": -1}.get(match[0].upper(), 0)
         depth = max(depth + min(step, 0), 0)
-        found.append(Token(kind, match[0], match.start(), match.end(), depth))
+        result.append(Token(kind, match[0], match.start(), match.end(), depth))
         depth += max(step, 0)
-    while found and found[-1].text == ";":
-        found.pop()
-    return found
+    while result and result[-1].text == ";":
+        result.pop()
+    return result
 
 
 class Words:
@@ -82,9 +82,9 @@ class Words:
 
     def take(self, *words: str) -> bool:
         """Pass these words, if they are the next ones."""
-        found = self.sees(*words)
-        self.at += len(words) * found
-        return found
+        result = self.sees(*words)
+        self.at += len(words) * result
+        return result
 
     def expect(self, *words: str) -> None:
         if not self.take(*words):
@@ -92,30 +92,30 @@ class Words:
 
     def name(self, what: str) -> list[str]:
         """The parts of a name, such as `db.t`."""
-        found = []
+        result = []
         while not self.is_over and self.tokens[self.at].is_name:
-            found.append(self.tokens[self.at].name)
+            result.append(self.tokens[self.at].name)
             self.at += 1
             if not self.take("."):
                 break
-        if not found:
+        if not result:
             self.refuse(f"{what} is missing {self._here()}")
-        return found
+        return result
 
     def parts(self) -> list[list[Token]]:
         """What stands in the parentheses that begin here, parted by commas."""
         self.expect("(")
         depth = self.tokens[self.at - 1].depth + 1
-        found: list[list[Token]] = [[]]
+        parts: list[list[Token]] = [[]]
         while not self.is_over and not (self.tokens[self.at].depth < depth):
             token = self.tokens[self.at]
             if token.depth == depth and token.says(","):
-                found.append([])
+                parts.append([])
             else:
-                found[-1].append(token)
+                parts[-1].append(token)
             self.at += 1
         self.expect(")")
-        return [part for part in found if part]
+        return [part for part in parts if part]
 
     def source(self) -> tuple[str, str]:
         """What a MERGE takes its rows from, as FROM has it, and what conditions call it."""
@@ -127,20 +127,20 @@ class Words:
         end = self.at
         if self.take("AS") or not (self.is_over or self.sees("ON")):
             called = self.name("an alias")[-1]
-        listed = self.at
+        columns_at = self.at
         if self.sees("("):
             self.parts()
         name = quoted_name([called])
-        return f"{self.slice(start, end)} AS {name}{self.slice(listed, self.at)}", name
+        return f"{self.slice(start, end)} AS {name}{self.slice(columns_at, self.at)}", name
 
     def options(self) -> dict[str, str]:
         """`('a' = 'b', c.d 1)` as options."""
-        found = {}
+        result = {}
         for part in self.parts():
             equals = next((at for at, token in enumerate(part) if token.says("=")), None)
             key, value = (part[:-1], part[-1:]) if equals is None else (part[:equals], part[equals + 1 :])
-            found["".join(map(_plain, key))] = "".join(map(_plain, value))
-        return found
+            result["".join(map(_plain, key))] = "".join(map(_plain, value))
+        return result
 
     def find(self, *words: str, depth: int = 0) -> int:
         """Where the first of these words stands; where the statement ends, if none does."""

@@ -110,8 +110,8 @@ class _Writing(hook.Remembers):
             return super().start(path)  # type: ignore[misc]
         if state.layout is not None:
             raise OptionError(f"{state.layout} has no meaning for a table of format {hook.FORMAT!r}: leave it out")
-        target, given = state.target(path)
-        sink = stream_writer(target, given, output_mode=state.mode or APPEND, partition_by=state.partition_by)
+        target, other_options = state.target(path)
+        sink = stream_writer(target, other_options, output_mode=state.mode or APPEND, partition_by=state.partition_by)
         _open(state.source, sink)
         return _runs(state, sink).start()
 

@@ -92,12 +92,12 @@ class StreamSink:
         return dataframe.write_records(table, df, schema, dataframe.in_mode(mode, request, table))
 
     def _query_id(self, df: DataFrame) -> str:
-        found = None
+        query_id = None
         try:
-            found = df.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
+            query_id = df.sparkSession.sparkContext.getLocalProperty(_QUERY_ID)
         except AttributeError:  # what Spark Connect raises is one
-            found = None
-        return found or query_id_of(self.checkpoint)
+            query_id = None
+        return query_id or query_id_of(self.checkpoint)
 
 
 def stream_writer(
@@ -125,16 +125,16 @@ def stream_writer(
     Example:
         >>> df.writeStream.foreachBatch(pyspark_hoodie.stream_writer("/data/trips", options)).start()
     """
-    given = dict(options or {})
-    named = {key.lower(): value for key, value in given.items()}
-    checkpoint, stream = named.get(CHECKPOINT.lower()), named.get(STREAM_ID.name.lower())
+    all_options = dict(options or {})
+    by_lower_name = {key.lower(): value for key, value in all_options.items()}
+    checkpoint, stream = by_lower_name.get(CHECKPOINT.lower()), by_lower_name.get(STREAM_ID.name.lower())
     others = {name.lower() for name in (*SPARKS_OWN, STREAM_ID.name)}
-    how, given = split_options(scheme_of(path), given)
-    rest = {key: value for key, value in given.items() if key.lower() not in others}
+    how, all_options = split_options(scheme_of(path), all_options)
+    rest = {key: value for key, value in all_options.items() if key.lower() not in others}
     request = dataframe.parse_request(rest, partition_by)
     mode = _known_mode(output_mode)
     check_operation(request, mode)
-    return StreamSink(path, request, mode, stream, named.get(STREAM_IDENTIFIER.name.lower()), checkpoint, how)
+    return StreamSink(path, request, mode, stream, by_lower_name.get(STREAM_IDENTIFIER.name.lower()), checkpoint, how)
 
 
 def mode_of(output_mode: str) -> str:
@@ -182,13 +182,13 @@ def query_id_of(checkpoint: str | None) -> str:
             f"each batch is written once by the id of its query, which stands in the checkpoint: set option {CHECKPOINT!r}"
         )
     try:
-        found = json.loads(open_storage(checkpoint).read("metadata"))["id"]
+        query_id = json.loads(open_storage(checkpoint).read("metadata"))["id"]
     except (OSError, ValueError, KeyError, TypeError) as exc:
         raise OptionError(
             f"the id of the query is not in checkpoint {checkpoint} (file metadata: {exc}); give one that this machine can read, or "
             f"name the stream by option {STREAM_ID.name}"
         ) from exc
-    return str(found)
+    return str(query_id)
 
 
 def retried(write: Callable[[], Any], request: WriteRequest, *, sleep: Callable[[float], None] = time.sleep) -> Any:

@@ -55,15 +55,15 @@ class CommitStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
         self._context = TableContext.open(self._storage, LocalEngine())
         self._query = stream_query(self._context, options)
         self._stream: StreamReadOptions = self._query.stream
-        found = spark_schema(self._plan(self._query).output)
-        self._names = tuple(selected_schema(found, schema, path=path, earlier=True).names)
+        own_schema = spark_schema(self._plan(self._query).output)
+        self._names = tuple(selected_schema(own_schema, schema, path=path, earlier=True).names)
         # Spark compares the schema of the batches with the one it asked for, nullability included.
         self._schema = arrow_schema(schema)
         self._initial: InstantTime | None = None
         self._pinned = False
         self._start: InstantTime | None = None
         self._target: InstantTime | None = None
-        self._seen: str | None = None
+        self._newest: str | None = None
 
     # -- offsets -----------------------------------------------------------------------------------------------------
 
@@ -109,11 +109,11 @@ class CommitStream(DataSourceStreamReader, _AvailableNow):  # type: ignore[misc]
         self._target = _limit(self._context.snapshot()) or BEGINNING
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        return None if self._seen is None else format_offset(self._seen)
+        return None if self._newest is None else format_offset(self._newest)
 
     def _next(self, start: InstantTime | None, *, bounded: bool) -> InstantTime | None:
         snapshot = self._context.snapshot()
-        self._seen = limit = _limit(snapshot)
+        self._newest = limit = _limit(snapshot)
         if limit is not None and self._target is not None:
             limit = min(limit, self._target)
         # Else a stream beyond the restored commit would wait in silence until others have passed it.
@@ -157,9 +157,9 @@ def stream_query(context: TableContext, options: Mapping[str, str]) -> ReadOptio
         OptionError: an option that says where a single query begins, ends or looks; a change feed that is not asked for as
             an incremental query, as in Apache Hudi.
     """
-    named = {key.lower() for key in options}
+    names = {key.lower() for key in options}
     for key in (key_of(ReadOptions, each) for each in ("begin", "end", "as_of")):
-        if any(name.lower() in named for name in key.names):
+        if any(name.lower() in names for name in key.names):
             raise OptionError(
                 f"option {key.name} does not go with a stream, which goes on from its checkpoint; where it begins without one says "
                 f"{option_name(StreamReadOptions, 'start')}"
@@ -176,11 +176,12 @@ def stream_query(context: TableContext, options: Mapping[str, str]) -> ReadOptio
 
 def with_begin(options: Mapping[str, str], position: str) -> dict[str, str]:
     """The options with a begin where an incremental query has none: those of a stream do not say it."""
-    named = {key.lower(): value for key, value in options.items()}
+    by_lower_name = {key.lower(): value for key, value in options.items()}
     incremental = any(
-        named.get(name.lower(), "").lower() == QueryType.INCREMENTAL for name in key_of(ReadOptions, "query").names
+        by_lower_name.get(name.lower(), "").lower() == QueryType.INCREMENTAL
+        for name in key_of(ReadOptions, "query").names
     )
-    if not incremental or option_name(ReadOptions, "begin").lower() in named:
+    if not incremental or option_name(ReadOptions, "begin").lower() in by_lower_name:
         return dict(options)
     return {**options, option_name(ReadOptions, "begin"): position}
 
@@ -202,17 +203,17 @@ def bounded_end(snapshot: Snapshot, start: InstantTime, limit: InstantTime, boun
     begin = start if start.strip("0") else None
     if begin is None and (snapshot.archived.files or snapshot.active.earliest_kept(timeline)):
         return limit
-    taken, size = 0, 0
+    commits, size = 0, 0
     end = None
     for instant in sorted(timeline.completed_in(InstantRange(begin, limit)), key=lambda i: i.position):
         if instant.time not in timeline.compactions | timeline.log_compactions:
-            if bounds.max_commits is not None and taken == bounds.max_commits:
+            if bounds.max_commits is not None and commits == bounds.max_commits:
                 return end or limit
             if bounds.max_bytes is not None:
                 size += sum(stat.total_bytes for stat in snapshot.active.read_commit(instant).stats())
-                if taken and size > bounds.max_bytes:
+                if commits and size > bounds.max_bytes:
                     return end or limit
-            taken += 1
+            commits += 1
         end = instant.position
     return limit
 

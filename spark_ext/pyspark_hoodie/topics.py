@@ -35,19 +35,19 @@ def next_of_topics(
     topics: KafkaSource,
     after: Checkpoint | None,
     bounds: Bounds,
-    known: pa.Schema | None,
+    schema: pa.Schema | None,
 ) -> Round | None:
     """As `Source.next`; the rows are a DataFrame, unless they are few."""
     log = source if isinstance(source, ChangeLog) else None
-    decoding = Decoding(topics.settings, known, None if log is None else log.changes)
+    decoding = Decoding(topics.settings, schema, None if log is None else log.changes)
     planned = topics.planned(after, bounds)
-    found = None
+    round_ = None
     if planned.offsets > FEW_OFFSETS:
-        found = _by_executors(SparkEngine(spark), topics, planned, decoding)
-    if found is None:  # also where these offsets have no records: the driver goes on to those that have
-        found = topics.read(planned, decoding.known_of_values)
-        found = found if log is None else log.round(found, known)
-    return found
+        round_ = _by_executors(SparkEngine(spark), topics, planned, decoding)
+    if round_ is None:  # also where these offsets have no records: the driver goes on to those that have
+        round_ = topics.read(planned, decoding.schema_of_values)
+        round_ = round_ if log is None else log.round(round_, schema)
+    return round_
 
 
 def _by_executors(engine: SparkEngine, topics: KafkaSource, planned: KafkaRound, decoding: Decoding) -> Round | None:
@@ -61,10 +61,10 @@ def _by_executors(engine: SparkEngine, topics: KafkaSource, planned: KafkaRound,
             records.unpersist()
             return None
         decoding = replace(decoding, types=common_types(decoding, looked))
-        found = merged(engine.stage(records, partial(check, decoding), label="new records that are no rows"))
-        rows = engine.mapped(records, partial(rows_of_records, decoding), found.schema)
+        checked = merged(engine.stage(records, partial(check, decoding), label="new records that are no rows"))
+        rows = engine.mapped(records, partial(rows_of_records, decoding), checked.schema)
     except BaseException:
         records.unpersist()
         raise
-    done = topics.round(planned, ends, rows, found.bad, records=looked.records, size_bytes=looked.bytes)
-    return replace(done, ended=records.unpersist)
+    round_ = topics.round(planned, ends, rows, checked.bad, records=looked.records, size_bytes=looked.bytes)
+    return replace(round_, ended=records.unpersist)

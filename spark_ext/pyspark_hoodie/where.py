@@ -90,8 +90,8 @@ class _Columns:
             case IsNull(part):
                 return (self.column(part) if isinstance(part, str | Computed) else self.of(part)).isNull()
             case IsTruth(part, value):
-                found = self.of(part)
-                return F.coalesce(found if value else ~found, F.lit(False))
+                part_column = self.of(part)
+                return F.coalesce(part_column if value else ~part_column, F.lit(False))
             case Negated(part):
                 return ~self.of(part)
             case Joined(every, parts):
@@ -113,12 +113,12 @@ class _Columns:
             return _COMPARE[op](side, literal)
         return _without_nan(op, _beside(column, op, value), column)
 
-    def _columns_compared(self, found: ComparedColumns) -> Column:
-        one, other, op = self.column(found.left), self.column(found.right), found.op
-        kinds = [self._kind(found.left), self._kind(found.right)]
+    def _columns_compared(self, comparison: ComparedColumns) -> Column:
+        one, other, op = self.column(comparison.left), self.column(comparison.right), comparison.op
+        kinds = [self._kind(comparison.left), self._kind(comparison.right)]
         floats = [side for side, kind in zip((one, other), kinds, strict=True) if pa.types.is_floating(kind)]
-        if found.common is not None:
-            sides = [_cast(*each, found.common) for each in zip((one, other), kinds, strict=True)]
+        if comparison.common is not None:
+            sides = [_cast(*each, comparison.common) for each in zip((one, other), kinds, strict=True)]
             return _without_nan(op, _COMPARE[op](*sides), *floats)
         rounded, other = one.cast("double"), other.cast("double")
         beyond = F.when(one.isNotNull(), F.lit(op in (Op.LT, Op.LE, Op.NE)))

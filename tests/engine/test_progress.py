@@ -92,7 +92,7 @@ def drawing(into):
 
 def test_long_work_draws_a_bar_that_goes_when_it_has_ended(said):
     clock, bars = Clock(), []
-    with Progress("upsert t", 10, shown=BAR, draw=drawing(bars), clock=clock) as progress:
+    with Progress("upsert t", 10, way=BAR, draw=drawing(bars), clock=clock) as progress:
         for _ in range(9):
             clock.now += BAR_AFTER_S / 2
             progress.add()
@@ -108,7 +108,7 @@ def test_long_work_draws_a_bar_that_goes_when_it_has_ended(said):
 
 def test_short_work_draws_none(said):
     clock, bars = Clock(), []
-    with Progress("upsert t", 10, shown=BAR, draw=drawing(bars), clock=clock) as progress:
+    with Progress("upsert t", 10, way=BAR, draw=drawing(bars), clock=clock) as progress:
         for _ in range(10):
             clock.now += BAR_AFTER_S / 11
             progress.add()
@@ -119,7 +119,7 @@ def test_work_that_fails_takes_its_bar_away_and_late_counts_bring_none_back():
     clock, bars = Clock(), []
 
     def work():
-        with Progress("upsert t", 10, shown=BAR, draw=drawing(bars), clock=clock) as progress:
+        with Progress("upsert t", 10, way=BAR, draw=drawing(bars), clock=clock) as progress:
             clock.now += BAR_AFTER_S
             progress.add()
             late.append(progress)
@@ -134,7 +134,7 @@ def test_work_that_fails_takes_its_bar_away_and_late_counts_bring_none_back():
 
 def test_where_no_bar_can_be_drawn_there_are_lines(said):
     clock = Clock()
-    progress = Progress("stage", None, unit="rows", shown=BAR, draw=lambda *_: None, clock=clock)
+    progress = Progress("stage", None, unit="rows", way=BAR, draw=lambda *_: None, clock=clock)
     for _ in range(2):
         clock.now += EVERY_S
         progress.add(100)

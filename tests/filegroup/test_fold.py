@@ -101,7 +101,7 @@ def test_logs_are_folded_and_meet_the_base_as_record_by_record(name, logs, base)
     for stored in base:
         found = expected.get(stored.key)
         final[stored.key] = stored if found is None else model.merge(found, stored, logs=False)
-    merged = pa.concat_tables([pa.Table.from_batches([met.kept]), met.merged])
+    merged = pa.concat_tables([pa.Table.from_batches([met.unchanged]), met.merged])
     assert {row[RECORD_KEY]: row for row in merged.to_pylist()} == {
         key: dict(zip(SCHEMA.names, found[:5])) for key, found in final.items() if not found.dead
     }

@@ -132,7 +132,7 @@ def test_keys_of_a_large_file_are_not_kept():
     made = FooterKeys(asked, at_most=1000, held_bytes=1000)
     for start in range(0, 900, 100):
         made.add(keys(start, 100), new=True)
-    assert made._held is None
+    assert made._keys is None
     found = made.metadata("{}")
     assert filter_of(found).row_entries == entries_for(1000, 1e-6)
     assert filter_of(found).newest_count == 900

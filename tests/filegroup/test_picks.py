@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hoodie.filegroup.picks import column_taken, in_few_batches, taken
+from hoodie.filegroup.picks import column_at, in_few_batches, rows_at
 from hoodie.model import arrow_bytes
 from tests.memory_tables import new_table, opened
 
@@ -21,11 +21,11 @@ ROWS = pa.concat_tables(
 @pytest.mark.parametrize("numbers", [[], [3], [49, 0, 7, 7, 7, 20], list(range(49, -1, -1)), [-1, 4, -1, 2], [-1]])
 def test_rows_come_in_the_order_of_their_numbers_whatever_an_array_holds(most_bytes, numbers, monkeypatch):
     monkeypatch.setattr(arrow_bytes, "MOST_BYTES", most_bytes)
-    found = taken(ROWS, np.array(numbers, np.int64))
+    found = rows_at(ROWS, np.array(numbers, np.int64))
     assert found.schema == SCHEMA
     rows = ROWS.to_pylist()
     assert found.to_pylist() == [rows[n] if n >= 0 else dict.fromkeys(SCHEMA.names) for n in numbers]
-    assert column_taken(ROWS["s"], np.array(numbers, np.int64)).to_pylist() == [r["s"] for r in found.to_pylist()]
+    assert column_at(ROWS["s"], np.array(numbers, np.int64)).to_pylist() == [r["s"] for r in found.to_pylist()]
     assert pa.Table.from_batches(in_few_batches(ROWS), SCHEMA).equals(ROWS)
 
 

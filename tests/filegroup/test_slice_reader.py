@@ -103,11 +103,11 @@ def test_rows_of_sought_keys_are_merged_as_in_a_whole_read(same):
     kept = {"expression": pc.field(RECORD_KEY).isin(sought), "columns": (RECORD_KEY,)}
     base = [(f"k{n}", 1, f"k{n}") for n in range(20)]
     found = read(
-        stored(*base, row_group_size=7), *blocks, where=RowFilter(**kept, sought=SoughtKeys(sought, same=same))
+        stored(*base, row_group_size=7), *blocks, where=RowFilter(**kept, key_filter=SoughtKeys(sought, same=same))
     )
     assert rows(found) == [("k3", "new"), ("k5", "k5"), ("k60", "fresh")]
     assert rows(found) == rows(read(stored(*base), *blocks, where=RowFilter(**kept)))
-    alone = read(stored(*base, row_group_size=7), where=RowFilter(**kept, sought=SoughtKeys(sought, same=same)))
+    alone = read(stored(*base, row_group_size=7), where=RowFilter(**kept, key_filter=SoughtKeys(sought, same=same)))
     assert rows(alone) == [("k3", "k3"), ("k4", "k4"), ("k5", "k5")]
 
 

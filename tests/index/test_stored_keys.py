@@ -195,8 +195,8 @@ def test_without_room_no_keys_are_held_and_none_of_an_empty_file_either():
     for keys in ([], ["a"]):
         footer = FooterKeys(FileOptions("zstd", "DYNAMIC_V0", 1e-6, None, 100_000, 1024))
         footer.add(pa.chunked_array([pa.array(keys, pa.string())]), new=True)
-        assert footer.held(0) is None
-        assert footer.held(100).to_pylist() == keys
+        assert footer.keys_below(0) is None
+        assert footer.keys_below(100).to_pylist() == keys
 
 
 @pytest.mark.parametrize("longest", [8, 2_000], ids=["kept", "longer than its ends say"])

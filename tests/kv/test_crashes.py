@@ -108,7 +108,9 @@ def check(place, acknowledged, why, *, deaths=1):
     after.store().reader(0)
     left = {info.path for info in after.folders["buckets-00000001/00000"].list("data", recursive=True)}
     manifest = after.store().manifest(0)
-    assert left == {f"data/{name}" for name in [f.name for f in manifest.files] + [n for n, _ in manifest.gone]}, why
+    assert left == {f"data/{name}" for name in [f.name for f in manifest.files] + [n for n, _ in manifest.old_files]}, (
+        why
+    )
 
 
 @pytest.mark.parametrize("kind", long_but(["objects"], KINDS))

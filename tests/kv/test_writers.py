@@ -153,7 +153,7 @@ def test_keys_that_only_grow_are_never_rewritten():
         files = writer.files.manifest.files
         assert {file.run for file in files} == {1}
         assert writer._flusher.written_bytes == sum(file.size_bytes for file in files)
-        assert writer.files.manifest.gone == ()
+        assert writer.files.manifest.old_files == ()
 
 
 def test_files_that_were_merged_stay_for_readers_as_long_as_is_said():

@@ -8,7 +8,7 @@ import pytest
 from hoodie.errors import OptionError
 from hoodie.lock import hive
 from hoodie.lock.providers import coordinate
-from hoodie.metastore.interface import made
+from hoodie.metastore.interface import compiled_interface
 from hoodie.options.parse import parse_write_options
 from hoodie.options.values import LockProvider
 from hoodie.storage.memory import MemoryStorage
@@ -48,7 +48,7 @@ def test_an_address_that_is_none_is_refused(uris):
 
 
 def test_without_the_package_the_extra_is_named(monkeypatch):
-    made.cache_clear()
+    compiled_interface.cache_clear()
     monkeypatch.setitem(sys.modules, "thriftpy2", None)
     with pytest.raises(OptionError, match="extra `hive`"):
         coordinate(MemoryStorage(), options_of(GIVEN)).lock.acquire(0)

@@ -61,9 +61,9 @@ def test_by_versions_the_newest_ones_stay():
 
 @pytest.mark.parametrize("held", [base(1).name, log(1).name])
 def test_a_slice_of_a_savepoint_stays(held):
-    assert dead(group(1, 3, 5), rules(earliest=9, held=frozenset({held}))) == [at(3)]
-    assert dead(group(1, 3, 5), rules(VERSIONS, held=frozenset({held}))) == [at(3)]
-    assert dead(group(1, 3), rules(earliest=9, replaced=2, held=frozenset({held}))) == [at(3)]
+    assert dead(group(1, 3, 5), rules(earliest=9, protected_names=frozenset({held}))) == [at(3)]
+    assert dead(group(1, 3, 5), rules(VERSIONS, protected_names=frozenset({held}))) == [at(3)]
+    assert dead(group(1, 3), rules(earliest=9, replaced=2, protected_names=frozenset({held}))) == [at(3)]
 
 
 def test_what_a_pending_compaction_reads_stays():
@@ -103,8 +103,8 @@ def test_only_a_partition_whose_file_groups_are_all_gone_for_good_is_emptied():
 
 def leftovers(*files, archived=(), **more):
     """Names that go of a partition with one file group, of these listed files; the timeline has the instants 2, 4 and 8."""
-    known = frozenset({at(2), at(4), at(8)})
-    how = rules(earliest=8, start=at(2), known=known, is_archived=lambda time: time in archived, **more)
+    times = frozenset({at(2), at(4), at(8)})
+    how = rules(earliest=8, start=at(2), instant_times=times, is_archived=lambda time: time in archived, **more)
     listed = [FileInfo(f"p/{file.name}", file.size_bytes, 0.0, is_folder=False, identity=1) for file in files]
     return plan_partition([group(4)], how, listed).names
 
@@ -121,7 +121,7 @@ def test_a_base_file_of_a_write_that_failed_goes():
         (9, {}),  # perhaps of a write that is about to begin
         (1, {}),  # older than the timeline: nobody knows
         (3, {"archived": {at(3)}}),
-        (3, {"held": frozenset({base(3, "other-0").name})}),
+        (3, {"protected_names": frozenset({base(3, "other-0").name})}),
     ],
 )
 def test_what_may_be_of_use_stays(number, more):

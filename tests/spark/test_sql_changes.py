@@ -109,8 +109,8 @@ def test_moments_and_parameters_of_functions():
     version, pull = places_of(
         Words("SELECT * FROM x VERSION AS OF '20260101' q, hudi_table_changes('t', 'cdc', '1')"), 0
     )
-    assert (version.moment, version.given) == ("20260101", None)
-    assert (pull.moment, pull.given) == (None, ("t", "cdc", "1"))
+    assert (version.moment, version.arguments) == ("20260101", None)
+    assert (pull.moment, pull.arguments) == (None, ("t", "cdc", "1"))
     with pytest.raises(OptionError, match="take texts and numbers"):
         places_of(Words("SELECT * FROM x TIMESTAMP AS OF now()"), 0)
 

@@ -79,7 +79,7 @@ def test_the_instants_of_a_file_are_decoded_once_in_a_process(source, layout):
         storage.delete(f"h/{name}")
     second = ArchivedTimeline(storage, "h", layout=layout, cache=cache)
     second.__dict__["files"] = first.files  # as if it had listed them before
-    second._listed = first._listed
+    second._infos = first._infos
     assert second.instants == first.instants
 
 

@@ -32,7 +32,7 @@ def commit(number):
 
 
 def writer_of(storage):
-    return LsmArchiveWriter(storage, HISTORY, layout=V9, held=nullcontext)
+    return LsmArchiveWriter(storage, HISTORY, layout=V9, lock=nullcontext)
 
 
 def archived(storage):

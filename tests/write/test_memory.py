@@ -34,16 +34,16 @@ def chunk_of(count):
 def test_chunks_go_to_files_once_half_of_the_limit_is_taken(storage):
     size = chunk_of(100).size_bytes
     memory = RowMemory(5 * size, storage)
-    held = [memory.held(chunk_of(100)) for _ in range(4)]
+    held = [memory.keep(chunk_of(100)) for _ in range(4)]
     assert [chunk.mapped for chunk in held] == [False, False, True, True]
-    assert not memory.held(chunk_of(50)).mapped
+    assert not memory.keep(chunk_of(50)).mapped
     assert all(load_chunk(storage, chunk) == chunk_of(100).table for chunk in held)
 
 
 def test_a_mapped_chunk_leaves_no_file(storage, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
-    chunk = RowMemory(0, storage).held(chunk_of(1000))
+    chunk = RowMemory(0, storage).keep(chunk_of(1000))
     assert chunk.mapped
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
     assert storage.list("", recursive=True) == []
@@ -58,7 +58,7 @@ def test_a_full_disk_says_which_and_what_to_do(storage, monkeypatch, number):
     monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
     fix = "make room there" if isinstance(storage, LocalStorage) else "set TMPDIR"
     with pytest.raises(StorageFullError, match=f"do not fit into memory wait in .*{fix}.*memory.limit.mb"):
-        RowMemory(0, storage).held(chunk_of(10))
+        RowMemory(0, storage).keep(chunk_of(10))
 
 
 def test_another_error_is_not_taken_for_a_full_disk(storage, monkeypatch):
@@ -67,7 +67,7 @@ def test_another_error_is_not_taken_for_a_full_disk(storage, monkeypatch):
 
     monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
     with pytest.raises(PermissionError):
-        RowMemory(0, storage).held(chunk_of(10))
+        RowMemory(0, storage).keep(chunk_of(10))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_rows_of_one_large_batch_and_of_many_small_ones_come_in_order(storage, l
 
 def test_chunks_in_files_are_not_brought_back_to_be_sorted(storage):
     memory = RowMemory(2 * chunk_of(100).size_bytes, storage)
-    chunks = [memory.held(chunk_of(100)) for _ in range(3)]
+    chunks = [memory.keep(chunk_of(100)) for _ in range(3)]
     assert [chunk.mapped for chunk in chunks] == [False, True, True]
     assert sorted_chunks(chunks) == chunks
 
@@ -153,7 +153,7 @@ on_linux = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="th
 def test_pages_of_rows_in_files_are_let_go(storage):
     before = file_pages_mb()
     text = "x" * 1_000_000
-    chunk = RowMemory(0, storage).held(make_chunk(pa.table({RECORD_KEY: [text] * 32, PARTITION_PATH: ["p"] * 32})))
+    chunk = RowMemory(0, storage).keep(make_chunk(pa.table({RECORD_KEY: [text] * 32, PARTITION_PATH: ["p"] * 32})))
     assert chunk.table.column(RECORD_KEY).to_pylist() == [text] * 32
     assert file_pages_mb() - before > 24
     release_maps()
