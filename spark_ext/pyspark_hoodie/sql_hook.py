@@ -319,8 +319,9 @@ class _WritingTo:
 
     def overwrite(self, condition: Any) -> None:
         frame, given = self._hoodie.source, dict(self._hoodie.options.values())
-        if is_classic(frame.sparkSession) or not connect_saves.overwrite(frame, self._name, condition, given):
-            super().overwrite(condition)  # type: ignore[misc]
+        with self._widened():
+            if is_classic(frame.sparkSession) or not connect_saves.overwrite(frame, self._name, condition, given):
+                super().overwrite(condition)  # type: ignore[misc]
 
     def _written(self, mode: str) -> bool:
         """Whether a client of Connect has written the rows."""

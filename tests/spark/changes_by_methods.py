@@ -77,6 +77,12 @@ def evolve_without_rows(spark: SparkSession, name: str) -> None:
     ).merge()
 
 
+def overwrite_with_more(spark: SparkSession, name: str) -> None:
+    ddl = f"{DDL}, more string, extra double, late int, newest int"
+    frame = rows(spark, ("k4", "z", 45, 9, "m", 2.5, 1, 7), ddl=ddl)
+    frame.writeTo(name).option("mergeSchema", "true").overwrite(F.col("part") == "z")
+
+
 def replace_all(spark: SparkSession, name: str) -> None:
     spark.table(name).where("id = 'k4'").writeTo(name).overwrite(F.lit(True))
 
@@ -121,7 +127,13 @@ STEPS: Mapping[str, tuple[Callable[[SparkSession, str], None], int, str]] = {
         "k10 n NULL NULL NULL NULL, k12 q NULL NULL NULL n, k4 z 44 NULL NULL m, k9 c 9 1.5 NULL NULL, "
         "n2 NULL 2 NULL NULL NULL, o2 z 2 NULL NULL NULL, p1 w 1 NULL NULL NULL",
     ),
-    "replace all": (replace_all, 1, "k4 z 44 NULL NULL m"),
+    "overwrite with another column": (
+        overwrite_with_more,
+        1,
+        "k10 n NULL NULL NULL NULL NULL, k12 q NULL NULL NULL n NULL, k4 z 45 2.5 1 m 7, k9 c 9 1.5 NULL NULL NULL, "
+        "n2 NULL 2 NULL NULL NULL NULL, p1 w 1 NULL NULL NULL NULL",
+    ),
+    "replace all": (replace_all, 1, "k4 z 45 2.5 1 m 7"),
 }
 """What is done, how many commits it makes, and the rows then: keys, partitions, quantities, and columns that were added."""
 EXPECTED = {name: [commits, then] for name, (_, commits, then) in STEPS.items()}
