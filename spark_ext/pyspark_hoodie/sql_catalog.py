@@ -36,9 +36,10 @@ from pyspark_hoodie.frame_marks import is_classic
 from pyspark_hoodie.java_code import are_loaded, load_classes, load_source
 from pyspark_hoodie.reach import reached, session_options
 from pyspark_hoodie.schema import declared_schema
-from pyspark_hoodie.sql_create import FIXED, new_table
+from pyspark_hoodie.sql_create import new_table
 from pyspark_hoodie.sql_entries import HUDI, entry_of
 from pyspark_hoodie.sql_functions import FUNCTIONS
+from pyspark_hoodie.sql_short_names import SHORT_NAMES
 from pyspark_hoodie.sql_table import CatalogTable, moment_of
 from pyspark_hoodie.sql_words import Words
 from pyspark_hoodie.table import HoodieTable as SparkTable
@@ -344,7 +345,7 @@ def _alter(spark: Any, facts: Mapping[str, Any], changes: Iterable[Any]) -> None
             case other:
                 raise OptionError(f"ALTER TABLE {facts['name']}: tables of format {hook.FORMAT!r} have no {other}")
     fixed = sorted(
-        key for key in properties if key.lower() in FIXED and properties[key] != facts["properties"].get(key)
+        key for key in properties if key.lower() in SHORT_NAMES and properties[key] != facts["properties"].get(key)
     )
     if fixed:
         raise OptionError(

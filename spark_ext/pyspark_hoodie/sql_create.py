@@ -25,7 +25,7 @@ from hoodie.options.fits import check_against
 from hoodie.options.option import key_of
 from hoodie.options.parse import parse_write_options
 from hoodie.options.table import TableConfig, parse_table_config, table_properties
-from hoodie.options.table_options import MERGE_MODE, MERGE_STRATEGY, PAYLOAD_CLASS, TableOptions
+from hoodie.options.table_options import TableOptions
 from hoodie.storage.base import Storage
 from hoodie.table import HoodieTable, is_table
 from hoodie.view.context import TableContext
@@ -34,20 +34,9 @@ from hoodie.write.schema import storable
 from pyspark_hoodie import dataframe
 from pyspark_hoodie.reach import reached, session_options
 from pyspark_hoodie.schema import declared_schema
+from pyspark_hoodie.sql_short_names import SHORT_NAMES, with_full_names
 from pyspark_hoodie.sql_table import CatalogTable
 
-_SHORT = {
-    "type": key_of(TableOptions, "table_type").name,
-    "primarykey": key_of(TableOptions, "record_key_fields").name,
-    "precombinefield": key_of(TableOptions, "ordering_fields").name,
-    "orderingfields": key_of(TableOptions, "ordering_fields").name,
-    "recordmergemode": MERGE_MODE.name,
-    "payloadclass": PAYLOAD_CLASS.name,
-    "recordmergestrategyid": MERGE_STRATEGY.name,
-}
-"""Names of table properties in Apache Hudi's SQL -> options."""
-FIXED = frozenset(_SHORT)
-_TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 _SPARKS_OWN = {"provider", "location", "comment", "external", "owner", "is_managed_location", "collation", "path"}
 _SNAPSHOT = {"dbt_scd_id", "dbt_valid_from", "dbt_valid_to"}
 """Columns of a snapshot of dbt. It has many rows of one `unique_key`, which dbt gives as the primary key all the same."""
@@ -252,8 +241,8 @@ def table_options(properties: Mapping[str, str]) -> dict[str, str]:
     """Options of a table, from properties of a statement: others than Apache Hudi's are left out."""
     result = {}
     for key, text in properties.items():
-        if key.lower() in _SHORT:
-            result[_SHORT[key.lower()]] = _TYPES.get(text.lower(), text) if key.lower() == "type" else text
+        if key.lower() in SHORT_NAMES:
+            result |= with_full_names({key: text})
         elif key.startswith("hoodie."):
             result[key] = text
     return result

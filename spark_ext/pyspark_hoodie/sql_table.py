@@ -39,6 +39,7 @@ from pyspark_hoodie.schema import arrow_schema, given_schema, spark_schema
 from pyspark_hoodie.small_batch import collected
 from pyspark_hoodie.sql_added import added_to
 from pyspark_hoodie.sql_merge import Target, changes_of, small_merge
+from pyspark_hoodie.sql_short_names import with_full_names
 
 INSERT_INTO = "hoodie.spark.sql.insert.into.operation"
 """Apache Hudi's setting for INSERT INTO: upsert, insert or bulk_insert."""
@@ -212,7 +213,7 @@ class CatalogTable:
         insert = {**stated, **settings}.get(INSERT_INTO)
         if insert is not None:
             write_options[_OPERATION.name] = insert
-        return write_options | {name: text for name, text in options.items() if name != "path"}
+        return write_options | with_full_names({name: text for name, text in options.items() if name != "path"})
 
     def _request(self, operation: WriteOperation | None, options: Mapping[str, str]) -> WriteRequest:
         write_options = self._options(options)

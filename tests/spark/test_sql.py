@@ -447,3 +447,20 @@ def test_writers_by_name_add_columns_where_an_option_says_so(sql, tmp_path):
         assert len(hoodie.open_table(tmp_path / "wider").timeline.commits) == 3
     finally:
         sql.sql("DROP TABLE wider")
+
+
+def test_writers_by_name_take_short_names_of_properties(sql, df):
+    short = {"primaryKey": "id", "preCombineField": "ts", "type": "mor"}
+    try:
+        df.write.format("hoodie").options(**short).partitionBy("part").saveAsTable("short")
+        df.withColumn("qty", df.qty + 10).write.mode("append").options(**short).saveAsTable("short")
+        assert total(sql, "short") == 23
+        (place,) = [row[1] for row in sql.sql("DESCRIBE EXTENDED short").collect() if row[0] == "Location"]
+        config = hoodie.open_table(place.removeprefix("file:")).config
+        assert (config.table_type.value, config.record_key_fields, config.ordering_fields) == (
+            "MERGE_ON_READ",
+            ("id",),
+            ("ts",),
+        )
+    finally:
+        sql.sql("DROP TABLE IF EXISTS short")
