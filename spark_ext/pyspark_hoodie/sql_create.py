@@ -239,7 +239,7 @@ def _remove_left_behind(spark: Any, location: str) -> None:
 
 def table_options(properties: Mapping[str, str]) -> dict[str, str]:
     """Options of a table, from properties of a statement: others than Apache Hudi's are left out."""
-    result = {}
+    result: dict[str, str] = {}
     for key, text in properties.items():
         if key.lower() in SHORT_NAMES:
             result |= with_full_names({key: text})
