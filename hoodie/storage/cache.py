@@ -7,15 +7,20 @@ handed a `Cache` (`TableContext.cache`) and never asks for that one by itself.
 
 from __future__ import annotations
 
+import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from functools import cache
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from hoodie.errors import OptionError
 from hoodie.storage.base import FileInfo, Storage
 
 CAPACITY_BYTES = 192 * 1024 * 1024
 """Of all that a process keeps."""
+SETTING = "HOODIE_CACHE_MB"
+"""An environment variable: another bound, in megabytes."""
 _LARGEST_SHARE = 3
 """No entry takes more than this part of the room: the others would be forgotten for one that may not be asked for again."""
 _BESIDE_BYTES = 1024
@@ -108,9 +113,20 @@ class Cache:
                 at[0].forget(entry[0])
 
 
-_of_process = Cache()
-
-
 def process_cache() -> Cache:
-    """The one that all tables of this process share."""
-    return _of_process
+    """The one that all tables of this process share.
+
+    Raises:
+        OptionError: HOODIE_CACHE_MB is no number of megabytes.
+    """
+    return _of_process()
+
+
+@cache
+def _of_process() -> Cache:
+    setting = os.environ.get(SETTING, "").strip()
+    if not setting:
+        return Cache()
+    if not setting.isdecimal():
+        raise OptionError(f"{SETTING}={setting!r} is not a whole number of megabytes: set it to 512, say, or unset it")
+    return Cache(int(setting) * 1024 * 1024)

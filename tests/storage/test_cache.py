@@ -6,6 +6,8 @@ import threading
 
 import pytest
 
+import hoodie.storage.cache as cache_module
+from hoodie.errors import OptionError
 from hoodie.storage.cache import Cache, Kind, file_key, process_cache
 from hoodie.storage.faults import FaultStorage
 from hoodie.storage.local import LocalStorage
@@ -117,3 +119,17 @@ def test_a_file_in_memory_that_was_replaced_at_the_same_moment_is_another(change
     else:
         storage.restore(snapshot)
     assert file_key(storage, storage.stat("f")) != before
+
+
+@pytest.mark.parametrize(("setting", "megabytes"), [(None, 192), ("", 192), (" 512 ", 512), ("0", 0)])
+def test_the_bound_of_a_process_can_be_set(setting, megabytes, monkeypatch):
+    monkeypatch.delenv("HOODIE_CACHE_MB", raising=False)
+    if setting is not None:
+        monkeypatch.setenv("HOODIE_CACHE_MB", setting)
+    assert cache_module._of_process.__wrapped__().capacity_bytes == megabytes * 1024 * 1024
+
+
+def test_a_bound_that_is_no_number_is_refused(monkeypatch):
+    monkeypatch.setenv("HOODIE_CACHE_MB", "1 GB")
+    with pytest.raises(OptionError, match="HOODIE_CACHE_MB='1 GB' is not a whole number of megabytes"):
+        cache_module._of_process.__wrapped__()
