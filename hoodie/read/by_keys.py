@@ -201,6 +201,6 @@ def _filter_of(storage: Storage, base: BaseFile) -> _Kept:
     try:
         with open_base_file(storage, base) as (_, metadata):
             footer = read_footer(metadata, path=base.path)
-            return _Kept(footer.bloom(), len(footer.bloom_base64 or ""))
+            return _Kept(footer.bloom(), 3 * len(footer.bloom_base64 or "") // 4)
     except (CorruptFileError, UnsupportedTableError, pa.ArrowException):
         return _Kept(None, 0)
