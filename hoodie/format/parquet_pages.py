@@ -378,10 +378,10 @@ def _top_level(elements: Sequence[tuple[str, int, bytes]]) -> Iterator[tuple[str
         name, children, element = elements[at]
         if not children:
             yield name, element
-        left = children
+        remaining_children = children
         at += 1
-        while left:
-            left += elements[at][1] - 1
+        while remaining_children:
+            remaining_children += elements[at][1] - 1
             at += 1
 
 

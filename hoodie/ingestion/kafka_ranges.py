@@ -69,33 +69,33 @@ def ranges_of(begin: Offsets, ends: Offsets, most: int = MOST_OFFSETS) -> list[O
 
 
 def read_range(
-    settings: KafkaSettings, wanted: OffsetRange, open_consumer: OpenConsumer = consumer_of
+    settings: KafkaSettings, offsets: OffsetRange, open_consumer: OpenConsumer = consumer_of
 ) -> Iterator[pa.RecordBatch]:
     """The records of a range, by `RAW_SCHEMA`. An error of ours is a row at the end: the engine would try the task again."""
     try:
-        yield from _records(settings, wanted, open_consumer)
+        yield from _records(settings, offsets, open_consumer)
     except HoodieError as error:
         row = {**dict.fromkeys(RAW_SCHEMA.names), FAILURE: pickle.dumps(error)}
         yield pa.RecordBatch.from_pylist([row], RAW_SCHEMA)
 
 
-def _records(settings: KafkaSettings, wanted: OffsetRange, open_consumer: OpenConsumer) -> Iterator[pa.RecordBatch]:
+def _records(settings: KafkaSettings, offsets: OffsetRange, open_consumer: OpenConsumer) -> Iterator[pa.RecordBatch]:
     consumer = open_consumer(settings)
     try:
-        consumer.assign([place_of(wanted.partition, wanted.begin)])
-        position, silent_since_s = wanted.begin, time.monotonic()
-        while position < wanted.end:
+        consumer.assign([place_of(offsets.partition, offsets.begin)])
+        position, silent_since_s = offsets.begin, time.monotonic()
+        while position < offsets.end:
             before, records = position, []
-            for message in consumer.consume(min(AT_ONCE, wanted.end - position), POLL_S):
+            for message in consumer.consume(min(AT_ONCE, offsets.end - position), POLL_S):
                 error = message.error()
                 if error is None:
                     position = message.offset() + 1
-                    if position <= wanted.end:
+                    if position <= offsets.end:
                         records.append(message)
-                elif is_end(error, wanted.partition, settings):
+                elif is_end(error, offsets.partition, settings):
                     position = max(position, message.offset())
             if records:
-                yield _batch(wanted.partition, records)
+                yield _batch(offsets.partition, records)
             if position > before:
                 silent_since_s = time.monotonic()
             elif time.monotonic() - silent_since_s > settings.timeout_s:

@@ -62,14 +62,14 @@ def look(decoding: Decoding, number: int, batches: Iterator[pa.RecordBatch]) -> 
 
 
 def together(looked: Sequence[Looked]) -> Looked:
-    """Columns of one kind are told once."""
+    """The sum of all, with columns of one kind once."""
     values: dict[tuple[int, pa.Schema], int] = {}
     for each in looked:
         for columns in each.columns:
             kind = (columns.number, columns.schema)
             values[kind] = values.get(kind, 0) + columns.values
-    found = tuple(Columns(schema, count, number) for (number, schema), count in values.items())
-    return Looked(sum(each.records for each in looked), sum(each.bytes for each in looked), found)
+    columns_of_all = tuple(Columns(schema, count, number) for (number, schema), count in values.items())
+    return Looked(sum(each.records for each in looked), sum(each.bytes for each in looked), columns_of_all)
 
 
 def _looked(decoding: Decoding, batch: pa.RecordBatch) -> Looked:
@@ -89,9 +89,9 @@ def check(decoding: Decoding, number: int, batches: Iterator[pa.RecordBatch]) ->
     yield merged([Checked(rows.schema, tuple(bad)) for rows, bad in decoded])
 
 
-def merged(found: Sequence[Checked]) -> Checked:
-    schema = reduce(wider, dict.fromkeys(each.schema for each in found), pa.schema([]))
-    return Checked(schema, tuple(record for each in found for record in each.bad))
+def merged(parts: Sequence[Checked]) -> Checked:
+    schema = reduce(wider, dict.fromkeys(each.schema for each in parts), pa.schema([]))
+    return Checked(schema, tuple(record for each in parts for record in each.bad))
 
 
 def rows_of_records(decoding: Decoding, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -124,15 +124,15 @@ def _with_values(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _values(batch: pa.RecordBatch) -> list[bytes]:
-    found: list[Any] = batch.column(VALUE).to_pylist()
-    return found
+    values: list[Any] = batch.column(VALUE).to_pylist()
+    return values
 
 
 def _reading(decoding: Decoding) -> Reading:
-    return _kept_reading(pickle.dumps(decoding.settings))
+    return _cached_reading(pickle.dumps(decoding.settings))
 
 
 @lru_cache(maxsize=8)
-def _kept_reading(settings: bytes) -> Reading:
+def _cached_reading(settings: bytes) -> Reading:
     """One for all tasks of a process: a registry is asked for a schema once."""
     return Reading(pickle.loads(settings))

@@ -409,8 +409,8 @@ class _Writing(Remembers):
             if not catalog.prepare(spark, f"table {name} using {state.format}"):
                 raise OptionError(no_catalog_table(f"saveAsTable({name!r})"))
             state.add(options)
-        said = dict(state.options.values())
-        with creating(name, said), widening.widened(state.source, name, said):
+        write_options = dict(state.options.values())
+        with creating(name, write_options), widening.widened(state.source, name, write_options):
             super().saveAsTable(name, None, mode, partitionBy, **options)  # type: ignore[misc]
 
     def insertInto(self, tableName: str, *args: Any, **options: Any) -> None:

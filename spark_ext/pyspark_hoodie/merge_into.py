@@ -111,8 +111,8 @@ class MergeInto:
         """Which columns of the source updateAll and insertAll take, of those that the table has."""
         if not any(clause.takes_all for clause in self._clauses):
             return []
-        known = {name.lower() for name in names}
-        return [name for name in self._source.columns if name.lower() in known]
+        lower_names = {name.lower() for name in names}
+        return [name for name in self._source.columns if name.lower() in lower_names]
 
     def _by_spark(self) -> None:
         """For updateAll and insertAll Spark wants all of the table's columns: where some may lack, those of the source are named."""

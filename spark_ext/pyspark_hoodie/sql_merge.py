@@ -90,8 +90,8 @@ class _Source(NamedTuple):
 
 
 def changes_of(query: DataFrame, columns: Sequence[int], ids: Sequence[int], names: Sequence[str]) -> DataFrame:
-    """What the query of a statement makes of stored rows, as a write takes it: key and path of the stored row, whether it goes, and
-    new values.
+    """The changes that the query of a statement makes to stored rows, as a write takes them: key and path of the stored row,
+    whether the row is deleted, and new values.
 
     Args:
         columns: where in a row of the query the values of the table's columns `names` are. ids: where key and path are.
@@ -99,9 +99,9 @@ def changes_of(query: DataFrame, columns: Sequence[int], ids: Sequence[int], nam
     plain = [f"c{at}" for at in range(len(query.columns))]
     values = query.toDF(*plain)
     key, path = (values[plain[at]] for at in ids)
-    found = [key.alias(RECORD_KEY), path.alias(PARTITION_PATH), (values[plain[0]] == F.lit(_DELETE)).alias(DELETED)]
-    found += [values[plain[at]].alias(name) for at, name in zip(columns, names, strict=bool(columns))]
-    return values.select(*found)
+    selected = [key.alias(RECORD_KEY), path.alias(PARTITION_PATH), (values[plain[0]] == F.lit(_DELETE)).alias(DELETED)]
+    selected += [values[plain[at]].alias(name) for at, name in zip(columns, names, strict=bool(columns))]
+    return values.select(*selected)
 
 
 def small_merge(
@@ -115,94 +115,105 @@ def small_merge(
     java, config = spark._jvm.hoodie_spark, target.config
     merging = java.Merging.of(query._jdf.queryExecution().analyzed())
     records = list(config.record_key_fields)
-    if merging is None or not records or not set(records) <= set(equated := _listed(merging.equated())):
+    if merging is None or not records or not set(records) <= set(equated := _python_list(merging.equated())):
         return None
     keys = [name for name in key_columns(config) if name in equated]
     by_key_alone = is_global(config, target.write)
     places = [merging.placeOfKey(name) for name in keys]
     alone = None
     if columns:
-        needed = records if by_key_alone else key_columns(config)
-        alone = merging.alone(list(columns), list(names), needed, keys)
+        key_names = records if by_key_alone else key_columns(config)
+        alone = merging.alone(list(columns), list(names), key_names, keys)
     source = _frame(spark, merging.given())
     rows = _collected(source, target)
     if rows is None:
         return None
-    given = _Source(rows, _table([rows.column(place) for place in places], keys))
-    is_single = given.is_single
+    rows_of_source = _Source(rows, _table([rows.column(place) for place in places], keys))
+    is_single = rows_of_source.is_single
     if alone is not None and is_single:
-        made = _alone(given, _listed(alone), names, _listed(merging.kept()), target, by_key_alone=by_key_alone)
-        if made is not None:
-            return made
-    given = given._replace(rows=rows.select(range(merging.width())))
+        changes = _alone(
+            rows_of_source, _python_list(alone), names, _python_list(merging.kept()), target, by_key_alone=by_key_alone
+        )
+        if changes is not None:
+            return changes
+    rows_of_source = rows_of_source._replace(rows=rows.select(range(merging.width())))
     in_pairs = is_single and merging.equatesAlone()
     if in_pairs:
-        wanted = dict(zip([RECORD_KEY, PARTITION_PATH, *names], [*ids, *columns], strict=False))
-        made = _of_clauses(merging, wanted, given, target, spark)
-        if made is not None:
-            return made
-    found = given.partners(target, _listed(merging.stored()))
+        places_by_name = dict(zip([RECORD_KEY, PARTITION_PATH, *names], [*ids, *columns], strict=False))
+        changes = _of_clauses(merging, places_by_name, rows_of_source, target, spark)
+        if changes is not None:
+            return changes
+    partners = rows_of_source.partners(target, _python_list(merging.stored()))
     if in_pairs:
-        plan = merging.paired(_plan(spark, _pairs(merging, found, given).whole()))
+        plan = merging.paired(_plan(spark, _pairs(merging, partners, rows_of_source).whole()))
     else:
-        plan = merging.joined(_plan(spark, found), _plan(spark, given.rows), is_single)
+        plan = merging.joined(_plan(spark, partners), _plan(spark, rows_of_source.rows), is_single)
     frame = _frame(spark, plan)
     with SparkEngine(spark).described(f"merge {config.name}: join the rows of the source"):
         return RowsHere(collected(changes_of(frame, columns, ids, names)))
 
 
-def _of_clauses(merging: Any, wanted: Mapping[str, int], given: _Source, target: Target, spark: Any) -> RowsHere | None:
-    """What the clauses make of pairs of rows; None: they are such that Spark has to look at whole ones.
+def _of_clauses(
+    merging: Any, places_by_name: Mapping[str, int], source: _Source, target: Target, spark: Any
+) -> RowsHere | None:
+    """The changes that the clauses make to pairs of rows; None: Spark has to read whole rows for them.
 
     Args:
-        wanted: column -> where in a row of the query its values are.
+        places_by_name: column -> where in a row of the query its values are.
     """
-    answer = merging.clauses(list(wanted.values()))
+    answer = merging.clauses(list(places_by_name.values()))
     if answer is None:
         return None
     clauses = [Clause(meets == 1, does, tuple(places)) for meets, does, *places in json.loads(answer)]
-    stored, names = _listed(merging.stored()), list(wanted)
-    of_keys = {name: merging.placeOfKey(name) for name in given.keys.column_names}
-    equal = {name: len(stored) + place for name, place in of_keys.items() if place < given.rows.num_columns}
-    kept = _kept(clauses, names, stored, equal, target) if target.completes else set()
-    needed = _listed(merging.needed())
-    used = {*needed, *(at for each in clauses for at, name in zip(each.places, names, strict=True) if name not in kept)}
-    read = [name for at, name in enumerate(stored) if at in used or name in given.keys.column_names]
-    pairs = _pairs(merging, _with_nulls(given.partners(target, read), stored, target.schema), given)
+    stored_names, names = _python_list(merging.stored()), list(places_by_name)
+    of_keys = {name: merging.placeOfKey(name) for name in source.keys.column_names}
+    equal = {name: len(stored_names) + place for name, place in of_keys.items() if place < source.rows.num_columns}
+    unchanged = _unchanged_columns(clauses, names, stored_names, equal, target) if target.completes else set()
+    needed_places = _python_list(merging.needed())
+    used_places = {
+        *needed_places,
+        *(at for each in clauses for at, name in zip(each.places, names, strict=True) if name not in unchanged),
+    }
+    read = [name for at, name in enumerate(stored_names) if at in used_places or name in source.keys.column_names]
+    pairs = _pairs(merging, _with_nulls(source.partners(target, read), stored_names, target.schema), source)
     computed = None
     if merging.computes():
-        frame = _frame(spark, merging.computed(_plan(spark, pairs.needed(needed))))
+        frame = _frame(spark, merging.computed(_plan(spark, pairs.needed(needed_places))))
         with SparkEngine(spark).described(f"merge {target.config.name}: compute values"):
             computed = collected(frame)
-    changed = pairs.made(clauses, names, computed, target.schema)
-    if changed is None:
+    changes = pairs.made(clauses, names, computed, target.schema)
+    if changes is None:
         return None
-    return RowsHere(changed, set_columns=tuple(name for name in names[2:] if name not in kept) if kept else None)
+    return RowsHere(
+        changes, set_columns=tuple(name for name in names[2:] if name not in unchanged) if unchanged else None
+    )
 
 
-def _pairs(merging: Any, stored: pa.Table, given: _Source) -> Pairs:
-    return Pairs(stored, given.rows, given.keys, keeps_unmatched=merging.keepsUnmatched())
+def _pairs(merging: Any, stored: pa.Table, source: _Source) -> Pairs:
+    return Pairs(stored, source.rows, source.keys, keeps_unmatched=merging.keepsUnmatched())
 
 
-def _kept(
-    clauses: Sequence[Clause], names: Sequence[str], stored: list[str], equal: Mapping[str, int], target: Target
+def _unchanged_columns(
+    clauses: Sequence[Clause], names: Sequence[str], stored_names: list[str], equal: Mapping[str, int], target: Target
 ) -> set[str]:
-    """Columns that all updates leave as they are, where rows stay in their places; but those that keys and paths are made of.
+    """Columns that all updates leave unchanged, if rows stay in their places; without the columns of keys and paths.
 
     Args:
-        equal: key column -> where in the source's rows that is which it equals.
+        equal: key column -> the position of the source's column that it equals.
     """
     updates = [clause for clause in clauses if clause.meets and clause.does == _UPDATE]
-    own = {name: stored.index(name) if name in stored else None for name in names}
-    kept = {name for at, name in enumerate(names) if updates and all(each.places[at] == own[name] for each in updates)}
-    fixed = target.of_places
+    own = {name: stored_names.index(name) if name in stored_names else None for name in names}
+    unchanged = {
+        name for at, name in enumerate(names) if updates and all(each.places[at] == own[name] for each in updates)
+    }
+    place_names = target.of_places
     moves = any(
         each.places[at] not in (own[name], equal.get(name))
         for each in updates
         for at, name in enumerate(names)
-        if name in fixed
+        if name in place_names
     )
-    return set() if moves else kept - fixed - {RECORD_KEY, PARTITION_PATH}
+    return set() if moves else unchanged - place_names - {RECORD_KEY, PARTITION_PATH}
 
 
 def _with_nulls(rows: pa.Table, names: Sequence[str], kinds: pa.Schema) -> pa.Table:
@@ -215,9 +226,9 @@ def _with_nulls(rows: pa.Table, names: Sequence[str], kinds: pa.Schema) -> pa.Ta
     )
 
 
-def _listed(found: Any) -> list[Any]:
+def _python_list(java_list: Any) -> list[Any]:
     """A list of Java; its iterator ends with an exception, which costs much more."""
-    return [found[at] for at in range(len(found))]
+    return [java_list[at] for at in range(len(java_list))]
 
 
 def _frame(spark: Any, plan: Any) -> DataFrame:
@@ -244,39 +255,43 @@ def _collected(source: DataFrame, target: Target) -> pa.Table | None:
 
 
 def _alone(
-    given: _Source,
+    source: _Source,
     places: list[int],
     names: Sequence[str],
-    kept: Sequence[str],
+    unchanged: Sequence[str],
     target: Target,
     *,
     by_key_alone: bool,
 ) -> RowsHere | None:
-    """What becomes of the rows, as far as they alone say it; None: that is more than one write does without a look at stored rows.
+    """The changes of the source's rows, if these say it alone; None: one write cannot do it without a look at stored rows.
 
     Args:
-        places, kept: as `Merging.alone` has them.
+        places: as `Merging.alone` has them. unchanged: columns that updates leave unchanged, `Merging.kept`.
     """
-    if kept and not (target.completes and target.of_places.isdisjoint(kept)):
+    if unchanged and not (target.completes and target.of_places.isdisjoint(unchanged)):
         return None
-    rows, set_columns = given.rows, tuple(name for name in names if name not in kept) if kept else None
-    ifs = pc.if_else(given.has_key, rows.column(places[0]), 0)
-    updated, gone, inserted = pc.equal(ifs, _UPDATE), pc.equal(ifs, _DELETE), pc.equal(rows.column(places[1]), _INSERT)
-    only_stored = not pc.any(inserted).as_py()
+    rows, set_columns = source.rows, tuple(name for name in names if name not in unchanged) if unchanged else None
+    ifs = pc.if_else(source.has_key, rows.column(places[0]), 0)
+    updated_flags, deleted_flags = pc.equal(ifs, _UPDATE), pc.equal(ifs, _DELETE)
+    inserted_flags = pc.equal(rows.column(places[1]), _INSERT)
+    only_stored = not pc.any(inserted_flags).as_py()
     if only_stored and (by_key_alone or not looks_up(target.config, target.write)):
         return None
-    if not only_stored and pc.any(pc.xor(inserted, updated)).as_py():
+    if not only_stored and pc.any(pc.xor(inserted_flags, updated_flags)).as_py():
         return None
-    changed = pc.or_(updated, gone)
-    made, flags = _table([rows.column(place) for place in places[2:]], names).filter(changed), gone.filter(changed)
-    if not pc.any(flags).as_py():
-        return RowsHere(made, only_stored, set_columns)
+    changed_flags = pc.or_(updated_flags, deleted_flags)
+    changed_rows = _table([rows.column(place) for place in places[2:]], names).filter(changed_flags)
+    is_deleted = deleted_flags.filter(changed_flags)
+    if not pc.any(is_deleted).as_py():
+        return RowsHere(changed_rows, only_stored, set_columns)
     if by_key_alone:
-        return None  # where the row is that goes, its columns may not say
+        return None  # the columns of a deleted row may not say where it is
     keygen = target.keygen()
-    ids = {RECORD_KEY: keygen.keys(made), PARTITION_PATH: keygen.partitions(made), DELETED: flags}
+    ids = {RECORD_KEY: keygen.keys(changed_rows), PARTITION_PATH: keygen.partitions(changed_rows), DELETED: is_deleted}
     return RowsHere(
-        pa.table({**ids, **dict(zip(made.column_names, made.columns, strict=True))}), only_stored, set_columns
+        pa.table({**ids, **dict(zip(changed_rows.column_names, changed_rows.columns, strict=True))}),
+        only_stored,
+        set_columns,
     )
 
 
@@ -297,6 +312,6 @@ def _having(keys: pa.Table, target: Target) -> Condition:
 
 
 def _among(name: str, values: pa.ChunkedArray | pa.Array) -> Condition:
-    found = pc.unique(values)
-    found = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-    return Among(name, found) if len(found) else Filled(name, False)
+    unique_values = pc.unique(values)
+    unique_values = unique_values.combine_chunks() if isinstance(unique_values, pa.ChunkedArray) else unique_values
+    return Among(name, unique_values) if len(unique_values) else Filled(name, False)
