@@ -33,6 +33,8 @@ DIGITS = 8
 """Of a file id: the bucket's number in decimal, in place of the first digits of a random uuid."""
 _BATCH_ROWS = 256 * 1024
 _POSITIVE = np.uint32(0x7FFFFFFF)
+_AT_ONCE = 1 << 16
+"""So many texts are hashed at a time: it takes some twenty bytes for each of their characters."""
 _FACTOR = 31
 _INVERSE = pow(_FACTOR, -1, 1 << 32)
 """31 * _INVERSE = 1 in 32 bits: sums of any stretch of characters can be taken from one running sum."""
@@ -88,6 +90,12 @@ def bucket_of_file_id(file_id: str) -> int | None:
 
 def text_hashes(texts: pa.Array) -> np.ndarray:
     """uint32 for each text: Java's `String.hashCode`; 0 for null."""
+    starts = range(0, len(texts), _AT_ONCE)
+    parts = [_text_hashes(texts.slice(start, _AT_ONCE)) for start in starts]
+    return np.concatenate([np.zeros(0, dtype=np.uint32), *parts])
+
+
+def _text_hashes(texts: pa.Array) -> np.ndarray:
     count = len(texts)
     units, ends = _utf16_units(texts.cast(pa.large_string()))
     starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])

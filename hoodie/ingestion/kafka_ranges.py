@@ -6,7 +6,7 @@ have a record: transactions leave marks, and compaction leaves holes.
 
 from __future__ import annotations
 
-import pickle
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie.errors import HoodieError
+from hoodie import errors
+from hoodie.errors import HoodieError, StorageError
 from hoodie.ingestion.kafka_consumer import AT_ONCE, POLL_S, consumer_of, is_end, place_of, silence
 from hoodie.ingestion.kafka_offsets import Offsets, Partition
 from hoodie.ingestion.kafka_settings import KafkaSettings
@@ -75,7 +76,7 @@ def read_range(
     try:
         yield from _records(settings, offsets, open_consumer)
     except HoodieError as error:
-        row = {**dict.fromkeys(RAW_SCHEMA.names), FAILURE: pickle.dumps(error)}
+        row = {**dict.fromkeys(RAW_SCHEMA.names), FAILURE: _failure(error)}
         yield pa.RecordBatch.from_pylist([row], RAW_SCHEMA)
 
 
@@ -123,5 +124,15 @@ def checked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The batches. Raises the error that reading ended with."""
     for batch in batches:
         if batch.column(FAILURE).null_count < batch.num_rows:
-            raise pickle.loads(batch.column(FAILURE).drop_null()[0].as_py())
+            raise _error_of(batch.column(FAILURE).drop_null()[0].as_py())
         yield batch
+
+
+def _failure(error: HoodieError) -> bytes:
+    return json.dumps([type(error).__name__, str(error)]).encode()
+
+
+def _error_of(failure: bytes) -> HoodieError:
+    name, message = json.loads(failure)
+    kind = getattr(errors, name, None)
+    return kind(message) if isinstance(kind, type) and issubclass(kind, HoodieError) else StorageError(message)

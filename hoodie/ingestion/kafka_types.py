@@ -6,9 +6,8 @@ fit all batches first. Rows and quarantined records are the same either way.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache, reduce
 from typing import Any, NamedTuple
 
@@ -129,10 +128,14 @@ def _values(batch: pa.RecordBatch) -> list[bytes]:
 
 
 def _reading(decoding: Decoding) -> Reading:
-    return _cached_reading(pickle.dumps(decoding.settings))
+    s = decoding.settings
+    return _cached_reading(s.values, s.unwraps, s.adds_columns, s.schema, s.registry, s.registry_user)
 
 
 @lru_cache(maxsize=8)
-def _cached_reading(settings: bytes) -> Reading:
+def _cached_reading(
+    values: str, unwraps: bool, adds_columns: bool, schema: str | None, registry: str | None, registry_user: str | None
+) -> Reading:
     """One for all tasks of a process: a registry is asked for a schema once."""
-    return Reading(pickle.loads(settings))
+    settings = KafkaSettings("", (), values, unwraps=unwraps, adds_columns=adds_columns, schema=schema)
+    return Reading(replace(settings, registry=registry, registry_user=registry_user))
