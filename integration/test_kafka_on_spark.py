@@ -220,7 +220,7 @@ def commits(table: Path) -> int:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    until_s = time.monotonic() + 120
+    until_s = time.monotonic() + 400
     while not condition():
         assert time.monotonic() < until_s
         time.sleep(0.05)
