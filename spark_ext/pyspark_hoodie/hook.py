@@ -12,7 +12,7 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -410,7 +410,9 @@ class _Writing(Remembers):
                 raise OptionError(no_catalog_table(f"saveAsTable({name!r})"))
             state.add(options)
         write_options = dict(state.options.values())
-        with creating(name, write_options), widening.widened(state.source, name, write_options):
+        replaces = (mode or state.mode or "").lower() == dataframe.OVERWRITE  # by a table with the columns of the rows
+        widened = nullcontext() if replaces else widening.widened(state.source, name, write_options)
+        with creating(name, write_options), widened:
             super().saveAsTable(name, None, mode, partitionBy, **options)  # type: ignore[misc]
 
     def insertInto(self, tableName: str, *args: Any, **options: Any) -> None:

@@ -449,6 +449,17 @@ def test_writers_by_name_add_columns_where_an_option_says_so(sql, tmp_path):
         sql.sql("DROP TABLE wider")
 
 
+def test_that_option_lets_tables_be_made_and_replaced(sql):
+    try:
+        for mode, columns in {"append": ["id", "v"], "overwrite": ["w", "id"], "ignore": ["id"]}.items():
+            frame = sql.range(1).selectExpr(*[f"CAST(id AS STRING) AS {name}" for name in columns])
+            writer = frame.write.format("hoodie").option("hoodie.datasource.write.recordkey.field", "id")
+            writer.option("mergeSchema", "true").mode(mode).saveAsTable("made")
+            assert sql.table("made").columns == (columns if mode != "ignore" else ["w", "id"])
+    finally:
+        sql.sql("DROP TABLE IF EXISTS made")
+
+
 def test_writers_by_name_take_short_names_of_properties(sql, df):
     short = {"primaryKey": "id", "preCombineField": "ts", "type": "mor"}
     try:
