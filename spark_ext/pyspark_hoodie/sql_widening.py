@@ -74,7 +74,7 @@ def insert(spark: Any, words: Words, run: Sql) -> DataFrame | None:
 
 @contextmanager
 def widened(frame: DataFrame, name: str, options: Mapping[str, str]) -> Iterator[None]:
-    """While it is entered, a table of ours that is there has the columns of the rows that are written to it, if `mergeSchema` is true."""
+    """While it is entered, a table of ours that is there has the columns of rows that are written to it with `mergeSchema`."""
     spark = frame.sparkSession
     is_wanted = any(key.lower() == MERGE_SCHEMA.lower() and text.lower() == "true" for key, text in options.items())
     if not is_wanted or not sql_catalog.is_of_ours(spark, name):
