@@ -46,6 +46,13 @@ def files_take_rows_by_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
     treat_small_files(monkeypatch, as_small=False)
 
 
+@pytest.fixture(autouse=True)
+def columns_have_dictionaries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in the large files of users: a test's small table would hardly have one."""
+    for module in ("hoodie.filegroup.base_writer", "hoodie.format.parquet_file"):
+        monkeypatch.setattr(f"{module}.FEW_ROWS", 3)
+
+
 @pytest.fixture
 def golden(tmp_path: Path) -> Callable[[str], Golden]:
     """Gives a golden table by name, copied so that a test may write to it."""

@@ -39,3 +39,15 @@ def test_a_merge_writes_one_row_group_for_many_small_pieces(tmp_path):
     table.upsert(batch.slice(10, 20))
     (piece,) = table.files()
     assert pq.ParquetFile(tmp_path / "t" / piece.base.path).metadata.num_row_groups == 1
+
+
+def test_files_of_few_rows_have_no_dictionaries_until_they_grow(tmp_path, monkeypatch):
+    for module in ("hoodie.filegroup.base_writer", "hoodie.format.parquet_file"):
+        monkeypatch.setattr(f"{module}.FEW_ROWS", 100)
+    batch = pa.table({"k": [f"k{i}" for i in range(101)], "kind": ["car"] * 101})
+    table = hoodie.create_table(tmp_path / "t", batch.schema, record_key="k")
+    for rows, has_one in ((100, False), (101, True)):
+        table.upsert(batch.slice(0, rows))
+        (piece,) = table.files()
+        assert ("RLE_DICTIONARY" in encodings(tmp_path / "t" / piece.base.path)["kind"]) is has_one
+    assert table.scan().to_arrow().num_rows == 101

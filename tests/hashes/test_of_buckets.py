@@ -58,6 +58,14 @@ def test_hashes_of_texts_do_not_depend_on_their_neighbours(texts, skipped):
     assert text_hashes(array).tolist() == [java_hash(text) for text in texts[skipped:]]
 
 
+def test_hashes_of_texts_do_not_depend_on_how_many_are_hashed_at_a_time(monkeypatch):
+    texts = pa.array(["", "a", None, "Grüße", "\U0001f600", "b" * 100, "a"])
+    at_once = text_hashes(texts).tolist()
+    monkeypatch.setattr("hoodie.hashes.of_buckets._AT_ONCE", 2)
+    assert text_hashes(texts).tolist() == text_hashes(texts.slice(0)).tolist() == at_once
+    assert text_hashes(texts.slice(0, 0)).tolist() == []
+
+
 @given(st.lists(keys, max_size=8), st.sampled_from(FIELDS))
 def test_hashes_of_any_keys_are_those_of_the_values_in_them(found, fields):
     wanted = [java_list_hash(values_of_key(key, fields)) for key in found]

@@ -7,6 +7,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import KeyFieldError, OptionError
+from hoodie.read import by_keys
 
 FILES = 6
 
@@ -122,3 +123,13 @@ def test_what_is_no_key(tmp_path):
         table.lookup("k0001")
     assert numbers(table.lookup(pa.table({"id": ["k0001"], "more": [1]}))) == [1]
     assert pc.sum(table.lookup([f"k{n:04}" for n in range(250)]).to_arrow().column("n")).as_py() == sum(range(250))
+
+
+def test_filters_count_in_the_cache_with_what_they_take_in_memory(tmp_path):
+    table = hoodie.create_table(tmp_path / "t", record_key="k")
+    table.insert(pa.table({"k": [f"k{n}" for n in range(2_000)]}))
+    assert table.lookup(["k7"]).to_arrow().num_rows == 1
+    context = table._context
+    entries = [(*at, value) for at, (value, _) in context.cache._entries.items()]
+    (kept,) = [v for kind, key, v in entries if kind is by_keys._FILTERS and key[0] == context.storage.identity]
+    assert kept.bloom.rows.nbytes <= kept.size_bytes < 1.1 * kept.bloom.rows.nbytes

@@ -34,6 +34,8 @@ VALUES = {
     "numbers": [2.0, 3.0, 2.0, 4.0],
     "all nan": [NAN] * 4,
 }
+TIMES = 50
+"""Each of them comes so often: a file of few rows has no dictionaries, by which Spark passes over values, too."""
 CONDITIONS = [
     *[f"{column} {how}" for column in ("f", "g", "s.f") for how in ("> 1", "= 0.0D", ">= 0.0D", "<= -0.0D", "= -0.0D")],
     "f in (0.0D, 1.0D)",
@@ -84,11 +86,11 @@ def as_arrow_writes(path):
 def test_a_filter_finds_what_it_finds_in_the_rows(enabled, tmp_path, name, written):
     path = tmp_path / "t"
     table = hoodie.create_table(path, record_key="id")
-    table.insert(rows(VALUES[name]))
+    table.insert(rows(VALUES[name] * TIMES))
     if written == "by arrow":
         as_arrow_writes(path)
     frame = load(enabled, path)
-    assert frame.count() == 4
+    assert frame.count() == 4 * TIMES
     assert_filters_agree(frame)
     pushed = frame.where("f > 1")._jdf.queryExecution().executedPlan().toString().partition("PushedFilters: [")[2]
     assert ("GreaterThan(f,1.0)" in pushed.partition("]")[0]) == (written == "now")
@@ -102,7 +104,7 @@ def test_every_query_of_a_table_with_changes_finds_them(enabled, tmp_path, table
     """Base files and row copies: realtime, read-optimized, incremental, and after a compaction."""
     path = tmp_path / "t"
     table = hoodie.create_table(path, record_key="id", table_type=table_type)
-    first = table.insert(rows([0.5, 1.0, 0.0, 1.0]))
+    first = table.insert(rows([0.5, 1.0, 0.0, 1.0] * TIMES))
     table.upsert(rows([NAN, -0.0], first=1))
     table.upsert(rows([-0.0]))
     assert_filters_agree(load(enabled, path))
