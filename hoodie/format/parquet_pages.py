@@ -154,12 +154,15 @@ class PageReader:
             content = self._small_file([picked])
         except (IndexError, KeyError, ValueError, OverflowError, RecursionError, StopIteration):
             return None
-        values = self._read(content, [picked]).column(name).combine_chunks()
+        values: Any = self._read(content, [picked]).column(name).combine_chunks()
         mask = pc.is_in(values, value_set=pa.array(keys, pa.binary()).cast(pa.string()))
         places = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
         begins = np.concatenate([[0], np.cumsum(np.diff(pages.rows)[wanted])])
         page = np.searchsorted(begins, places, side="right") - 1
-        return places - begins[page] + pages.rows[wanted[page]], values.filter(mask)
+        found_values = values.filter(mask)
+        if pa.types.is_dictionary(found_values.type):
+            found_values = found_values.dictionary_decode()
+        return places - begins[page] + pages.rows[wanted[page]], found_values
 
     def _picked(self, group: Any, names: frozenset[str], rows: _Ints) -> Iterator[_Picked]:
         schema = self._file.schema_arrow
