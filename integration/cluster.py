@@ -24,6 +24,7 @@ from typing import Self, TypeVar
 
 import pyspark
 
+from tests.effort import HUNG_S
 from tests.servers.java import SHORT_LIVED
 from tests.servers.ports import free_ports
 
@@ -271,7 +272,7 @@ def plain_environment(folder: Path, *, copies: bool = False, more: Sequence[str]
 def built_wheel(folder: Path) -> Path:
     """The wheel of this tree, as pip builds it."""
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder), str(ROOT)]
-    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    subprocess.run(command, check=True, capture_output=True, timeout=HUNG_S)
     (wheel,) = folder.glob("hoodie-*.whl")
     return wheel
 

@@ -41,7 +41,7 @@ from integration.cluster import (
     processes,
     waited,
 )
-from tests.effort import SOAK
+from tests.effort import HUNG_S, SOAK
 from tests.memory_tables import leftovers, stray_files
 from tests.rows import Row, rows_of, without
 
@@ -756,7 +756,7 @@ def installed(python: Path, wheel: Path) -> None:
         "--no-deps",
         "--no-index",
     ]
-    subprocess.run([*hoodie_installed, str(wheel)], check=True, timeout=120)
+    subprocess.run([*hoodie_installed, str(wheel)], check=True, timeout=HUNG_S)
 
 
 @soak

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from integration.hudi_client import ROOT
-from tests.effort import SOAK
+from tests.effort import HUNG_S, SOAK
 from tests.servers.hdfs import Hdfs
 from tests.servers.hive import hive_metastore
 from tests.servers.s3 import S3Server
@@ -50,7 +50,13 @@ def hold_contracts(name: str, environment: dict[str, str], files: tuple[str, ...
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-k", name]
     command += [str(ROOT / "tests" / "contract" / file) for file in files]
     run = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, timeout=900, check=False
+        command,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=HUNG_S,
+        check=False,
     )
     assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]
     assert " passed" in run.stdout

@@ -7,6 +7,7 @@ from pathlib import Path
 import hoodie
 from integration.conftest import PYTHON
 from integration.hudi_client import ROOT
+from tests.effort import HUNG_S
 
 FIRST = ("2,bob,20.0,2026-01-01,2026-01-01 11:00:00", "3,cid,5.25,2026-01-02,2026-01-02 09:00:00")
 LATER = ("2,bob,25.0,2026-01-03,2026-01-03 11:00:00", "4,ann,1.0,2026-01-03,2026-01-03 12:00:00")
@@ -24,7 +25,7 @@ def test_a_project_runs_as_it_is_and_again_when_its_sources_and_its_columns_have
 
     def build() -> None:
         command = [ROOT / PYTHON, "-m", "dbt.cli.main", "build"]
-        done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False, timeout=300)
+        done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False, timeout=HUNG_S)
         assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-2000:]
 
     def rows(table: str, *columns: str) -> list[tuple[object, ...]]:

@@ -22,6 +22,7 @@ from hoodie.model.names import heartbeat_path, parse_log_file
 from hoodie.storage.hdfs import HdfsStorage
 from hoodie.storage.uri import open_storage
 from integration.hudi_client import ROOT, HudiPeer
+from tests.effort import HUNG_S
 from tests.servers.hdfs import Hdfs
 
 
@@ -143,7 +144,7 @@ def test_permission_denied_is_a_permission_error_that_says_why(storage: HdfsStor
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "HADOOP_USER_NAME": "somebody"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HUNG_S,
         check=True,
         cwd=ROOT,
     )
@@ -355,7 +356,7 @@ def test_spark_upserts_and_scans_the_files_by_its_own_reader(place: str) -> None
         env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/spark_ext", "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HUNG_S,
         check=False,
     )
     said = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("SAID")]
@@ -393,7 +394,7 @@ def test_tasks_are_to_run_where_the_blocks_of_their_files_are(place: str) -> Non
         env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT}/spark_ext", "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HUNG_S,
         check=False,
     )
     said = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("SAID")]
@@ -449,7 +450,7 @@ def test_spark_opens_a_path_without_a_host_on_the_default_file_system(hdfs_serve
         env={**environment, "PYTHONPATH": f"{ROOT}:{ROOT}/spark_ext", "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HUNG_S,
         check=False,
     )
     said = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("SAID")]
@@ -518,7 +519,7 @@ def test_a_writer_without_the_right_to_write_is_told_so(storage: HdfsStorage, pl
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "HADOOP_USER_NAME": "somebody"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=HUNG_S,
         check=False,
         cwd=ROOT,
     )

@@ -21,6 +21,7 @@ from hoodie.metastore.interface import connected
 from hoodie.model.instant import parse_instant
 from hoodie.options.hive import servers_of
 from integration.hudi_client import ROOT, HudiPeer
+from tests.effort import HUNG_S
 from tests.metastore_tables import Catalog
 from tests.rows import rows_of
 from tests.servers.hive import HiveMetastore
@@ -244,5 +245,7 @@ def test_apache_hudi_reads_both_views_by_the_names_registered_here(
 def test_a_real_metastore_takes_all_that_the_one_in_memory_took(metastore: HiveMetastore) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", str(ROOT / "tests" / "hive")]
     environment = {**os.environ, "HOODIE_TEST_HIVE": metastore.uri}
-    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1200, check=False)
+    run = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=HUNG_S, check=False
+    )
     assert run.returncode == 0, run.stdout[-8000:] + run.stderr[-2000:]

@@ -13,6 +13,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import KeyIndexError
+from tests.effort import HUNG_S
 from tests.servers.hbase import JARS, HBase
 from tests.servers.hbase import hbase as started
 
@@ -153,7 +154,7 @@ def test_a_writer_that_is_killed_between_its_puts_and_its_commit(tmp_path: Path,
     table = made(tmp_path / "t", options, rows(range(20), "a", 1))
     before, words = contents(table), [f"{name}={value}" for name, value in options.items()]
     killed = subprocess.run(
-        [sys.executable, "-c", KILLED, str(tmp_path / "t"), *words], env={**os.environ}, timeout=120, check=False
+        [sys.executable, "-c", KILLED, str(tmp_path / "t"), *words], env={**os.environ}, timeout=HUNG_S, check=False
     )
     assert killed.returncode == -signal.SIGKILL
     moved = {key for key, row in entries(hbase, options).items() if row[b"_s:partition_path"] == b"b"}

@@ -24,6 +24,7 @@ import pyspark_hoodie
 from hoodie.errors import StorageError
 from hoodie.ingestion.kafka_ranges import MOST_OFFSETS
 from pyspark_hoodie.topics import FEW_OFFSETS
+from tests.effort import HUNG_S
 from tests.ingestion.schema_registry import schemas_served
 from tests.servers.kafka import Kafka, kafka
 from tests.spark.connect_server import connect_server
@@ -311,7 +312,7 @@ def test_a_session_of_connect_reads_topics_too(spark: SparkSession, broker: Kafk
     env = {name: text for name, text in os.environ.items() if name not in ("SPARK_REMOTE", "PYSPARK_GATEWAY_PORT")}
     with connect_server(tmp_path) as server:
         command = [sys.executable, "-m", "integration.topic_job", topic.address, str(t), str(MANY), server]
-        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=HUNG_S, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     assert sorted(each["id"] for each in rows(t)) == [n for n in range(MANY) if n != 7]
     assert len(kept_apart(t)) == 1

@@ -16,6 +16,7 @@ import pytest
 import hoodie.kv
 from hoodie.kv import KeyValueStore
 from integration.hudi_client import ROOT
+from tests.effort import HUNG_S
 from tests.servers.s3 import S3Server
 
 WRITER = """
@@ -123,12 +124,12 @@ def test_a_writer_that_was_paused_too_long_changes_nothing_any_more(server: Serv
     os.kill(paused.pid, signal.SIGSTOP)
     try:
         other = started(server, 8)  # waits until the paused one counts as dead
-        ended = other.communicate(timeout=120)[0].split()
+        ended = other.communicate(timeout=HUNG_S)[0].split()
     finally:
         os.kill(paused.pid, signal.SIGCONT)
     assert len(ended) == 8, ended
     rest = (paused.stdout.read() if paused.stdout else "").split()
-    paused.wait(timeout=60)
+    paused.wait(timeout=HUNG_S)
     assert rest[-1] in ("StoreFencedError", "CommitOutcomeUnknownError"), rest
     assert int(ended[0]) - max([*seen, *map(int, rest[:-1])]) in (1, 2), (seen, rest, ended)
     last, rows = rows_of(server)

@@ -18,6 +18,7 @@ import pytest
 import hoodie
 from integration.conftest import PYTHON, hudi_peer
 from integration.hudi_client import ROOT
+from tests.effort import HUNG_S
 from tests.servers.s3 import S3Server
 
 FOLDER = os.environ.get("HOODIE_S3A_JARS")
@@ -105,7 +106,7 @@ def test_sparks_own_scan_reads_them(tables: Mapping[str, list[dict[str, object]]
         env={**os.environ, "PYTHONPATH": path, "PYSPARK_PYTHON": python},
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=HUNG_S,
         check=False,
     )
     said = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("SAID")]

@@ -9,7 +9,7 @@ import pytest
 import hoodie
 from integration.hudi_client import HudiPeer
 from integration.views import View, by_hudi, by_rust, differences, ours
-from tests.effort import soak_but
+from tests.effort import HUNG_S, soak_but
 from tests.rows import Row, sorted_rows
 
 TABLES = soak_but(["cow-9", "mor-6"], ["cow-6", "cow-9", "mor-6", "mor-9"])
@@ -18,7 +18,7 @@ TABLES = soak_but(["cow-9", "mor-6"], ["cow-6", "cow-9", "mor-6", "mor-9"])
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("statements")
-    subprocess.run([sys.executable, "-m", "integration.sql_job", str(path), *TABLES], check=True, timeout=300)
+    subprocess.run([sys.executable, "-m", "integration.sql_job", str(path), *TABLES], check=True, timeout=HUNG_S)
     return path
 
 

@@ -23,7 +23,7 @@ from hoodie.storage.faults import FaultStorage
 from hoodie.storage.uri import open_storage
 from integration.hudi_client import ROOT
 from tests.crash.actions import ACTIONS, repair
-from tests.effort import SOAK
+from tests.effort import HUNG_S, SOAK
 from tests.memory_tables import Input, batch, create, leftovers, opened, snapshot_of, stray_files
 from tests.random_histories import Histories
 from tests.servers.http_proxy import HttpProxy
@@ -102,7 +102,7 @@ def test_a_killed_process_leaves_the_old_or_the_new_table(new_place: Callable[[]
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             capture_output=True,
-            timeout=120,
+            timeout=HUNG_S,
             check=False,
         )
         assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()

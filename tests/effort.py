@@ -12,6 +12,8 @@ T = TypeVar("T")
 
 SOAK = bool(os.environ.get("HOODIE_SOAK"))
 """`make soak`: much more of everything."""
+HUNG_S = 1_800
+"""A process that takes so long hangs. Six runs of tests on two cores make each ten times as slow, so less would stop what works."""
 EVERY = int(os.environ.get("HOODIE_EVERY") or 1)
 """One variant in so many runs: of each test function, or, of tests marked `long`, of each file; at least one."""
 

@@ -18,7 +18,7 @@ from hoodie.table import HoodieTable
 from hoodie.view.context import TableContext
 from tests.memory_tables import KEEP_ALL, FakeClock
 
-PATIENCE_S = 60
+PATIENCE_S = 300
 SWITCHES = (0.02, 0.1, 0.4)
 """How often another one goes on: writers that meet in few places find other bugs than those that meet everywhere."""
 

@@ -34,6 +34,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.table import open_at
 from hoodie.txn.conflict import Footing
 from hoodie.txn.transaction import Transaction
+from tests.effort import HUNG_S
 from tests.engines import Dies, Meanwhile
 from tests.memory_tables import (
     FakeClock,
@@ -232,7 +233,7 @@ def start(program, *arguments):
 
 def finish(*processes):
     for process in processes:
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=HUNG_S)
         assert process.returncode == 0, errors.decode()
 
 

@@ -34,7 +34,7 @@ from tests.memory_tables import (
 KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 TAKES_NO_TURNS = {"hoodie.write.concurrency.early.conflict.detection.enable": "false"}
 BUCKETS = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}
-PATIENCE_S = 30
+PATIENCE_S = 300
 
 
 class Watched(LocalEngine):

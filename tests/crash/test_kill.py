@@ -12,7 +12,7 @@ import pytest
 from hoodie.storage.faults import FaultStorage
 from hoodie.storage.local import LocalStorage
 from tests.crash.actions import ACTIONS, repair
-from tests.effort import SOAK
+from tests.effort import HUNG_S, SOAK
 from tests.memory_tables import Input, batch, leftovers, opened, snapshot_of, stray_files
 
 KILLS = 4 if SOAK else 3
@@ -43,7 +43,7 @@ def test_a_killed_process_leaves_the_old_or_the_new_table(name, tmp_path):
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             capture_output=True,
-            timeout=60,
+            timeout=HUNG_S,
             check=False,
         )
         assert ended.returncode == -signal.SIGKILL, ended.stderr.decode()

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests.effort import HUNG_S
+
 PROGRAM = """
 import random, signal, sys, threading
 import pyarrow as pa
@@ -73,7 +75,7 @@ print(interrupted)
 def test_a_process_that_is_interrupted_again_and_again(tmp_path, kind):
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, str(tmp_path / "table"), kind, "1"],
-        timeout=180,
+        timeout=HUNG_S,
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

@@ -18,6 +18,7 @@ from hoodie.model.service_results import ConsumerLag
 from hoodie.page.facts import ConsumerFacts, Lane, Mark, PartitionFacts, Pending, TableFacts
 from hoodie.page.picture import commit_bars, timeline_picture
 from hoodie.page.render import INSTANTS_SHOWN, PARTITIONS_SHOWN, page
+from tests.effort import HUNG_S
 from tests.golden_tables import FOLDER
 
 NOW = datetime(2026, 3, 1, 12, 0, 0)
@@ -347,7 +348,7 @@ def test_a_browser_shows_it_without_a_sideways_scroll(tmp_path, width, name):
         ],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=HUNG_S,
         check=True,
     )
     title = re.search(r"<title>(.*?)</title>", shown.stdout)

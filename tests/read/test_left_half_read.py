@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from tests.effort import long_but
+from tests.effort import HUNG_S, long_but
 
 ENDINGS = {
     "script ends": "reader = t.scan().to_reader(); reader.read_next_batch()",
@@ -72,7 +72,7 @@ def test_a_program_that_leaves_a_reader_half_read_ends(tables, case):
         pytest.importorskip("duckdb")
     done = subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", PROGRAM, str(tables / kind), ENDINGS[ending]],
-        timeout=60,
+        timeout=HUNG_S,
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

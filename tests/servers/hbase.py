@@ -17,7 +17,7 @@ from tests.servers.java import SHORT_LIVED
 from tests.servers.ports import free_ports
 
 JARS = Path(os.environ.get("HOODIE_HBASE_SERVER_JARS", "build/jars/hbase-server"))
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 _OPENS = [
     word
     for name in ("lang", "nio", "lang.reflect", "net", "util", "util.concurrent")

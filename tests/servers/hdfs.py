@@ -16,7 +16,7 @@ from tests.servers.java import SHORT_LIVED
 from tests.servers.ports import free_ports
 
 JARS = Path(os.environ.get("HOODIE_HDFS_JARS", "build/jars/hdfs"))
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 COMES_TOO_SOON = (b"\x08complete", 0.015)
 """For `Proxy.later`: with it a small file is there in 0.05 seconds, and not in 0.5.
 

@@ -16,7 +16,7 @@ from tests.servers.java import SHORT_LIVED
 from tests.servers.ports import free_ports
 from tests.servers.zookeeper import jars_folder
 
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 _MAIN = """
 import java.net.InetSocketAddress;
 import org.apache.hadoop.hive.conf.HiveConf;

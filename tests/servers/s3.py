@@ -23,7 +23,7 @@ from tests.servers.ports import free_port
 BUCKET = "lake"
 AWS = AwsOptions(access_key="tester", secret_key="a secret nobody sees")
 """How other services on it are reached."""
-_PATIENCE_S = 60.0
+_PATIENCE_S = 300.0
 
 
 class S3Server(NamedTuple):

@@ -7,7 +7,7 @@ import subprocess
 import time
 from pathlib import Path
 
-_PATIENCE_S = 60.0
+_PATIENCE_S = 300.0
 
 
 def wait_for(name: str, port: int, process: subprocess.Popen[bytes], folder: Path, *, host: str = "127.0.0.1") -> None:

@@ -14,7 +14,7 @@ from tests.servers.java import SHORT_LIVED
 from tests.servers.ports import free_ports
 
 _JAVA = ("-Xmx128m", *SHORT_LIVED, "-Dzookeeper.jmx.log4j.disable=true")
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 TICK_MS = 250
 """A session lasts at least two of these."""
 

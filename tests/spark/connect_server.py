@@ -15,7 +15,7 @@ from tests.servers.java import SHORT_LIVED
 
 HOST = "127.0.0.1"
 _SPARK_HOME = Path(pyspark.__file__).parent
-_PATIENCE_S = 180
+_PATIENCE_S = 300.0
 _CONF = {
     "spark.connect.grpc.binding.address": HOST,
     "spark.driver.host": HOST,

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import hoodie
-from tests.effort import SOAK
+from tests.effort import HUNG_S, SOAK
 from tests.spark.changes_by_methods import EXPECTED, TWO_LEVELS
 from tests.spark.conftest import ROOT, SPARK
 from tests.spark.connect_server import connect_server
@@ -40,7 +40,7 @@ def answers(tmp_path_factory):
             env=env,
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=HUNG_S,
             check=False,
         )
     assert run.returncode == 0, run.stderr[-3000:]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import HUNG_S
 from tests.spark.conftest import ROOT
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -73,7 +74,7 @@ def test_tasks_begin_with_what_they_import(tmp_path: Path) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HUNG_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.effort import HUNG_S
 from tests.pages import ROOT, USER_PAGES, blocks_of, name_of
 
 pytestmark = pytest.mark.spark
@@ -24,7 +25,7 @@ def test_the_examples_of_a_page_run_as_they_stand(page, tmp_path):
         env={**os.environ, "PYTHONPATH": path},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HUNG_S,
         check=False,
     )
     assert ran.returncode == 0, ran.stderr[-3000:]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.effort import HUNG_S
 from tests.spark.conftest import ROOT, SPARK
 
 pytestmark = [pytest.mark.spark, pytest.mark.long]
@@ -69,7 +70,7 @@ def test_enable_needs_neither_an_activated_environment_nor_a_variable(tmp_path: 
         env=env,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=HUNG_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
