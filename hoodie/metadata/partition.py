@@ -47,7 +47,7 @@ class Shard(NamedTuple):
     number: int
     keys: Any
     values: Any
-    """Avro binary."""
+    """Avro binary, or a dictionary of it."""
     removed: Any = pa.array([], BINARY)
     """Keys that a delete block takes away."""
     begins: str = ""

@@ -69,7 +69,7 @@ def key_shards(changes: KeyChanges, groups: int, schema: str, zone: tzinfo | Non
     encoded = [_encoded(each, schema, zone) for each in placed]
     constants = pa.array(encoded, BINARY)
     keys = _together([each.keys for each in placed])
-    source = np.repeat(np.arange(len(placed)), [len(each.keys) for each in placed])
+    source = np.repeat(np.arange(len(placed), dtype=np.int32), [len(each.keys) for each in placed])
     removed = _together([each.keys for each in changes.removed])
     if len(removed):
         removed = removed.filter(pc.invert(pc.is_in(removed, value_set=keys)))
@@ -78,9 +78,10 @@ def key_shards(changes: KeyChanges, groups: int, schema: str, zone: tzinfo | Non
         rows = by_number.get(number, np.empty(0, np.int64))
         mine = keys.take(pa.array(rows))
         order = _last_of_each(mine)
-        chosen = source[rows[order]]
+        # Encoded, for one value spelled out takes more than its key.
+        values = pa.DictionaryArray.from_arrays(pa.array(source[rows[order]]), constants)
         removed_keys = removed.take(pa.array(gone_by_number.get(number, np.empty(0, np.int64))))
-        yield Shard(number, mine.take(pa.array(order)), constants.take(pa.array(chosen)), _sorted(removed_keys))
+        yield Shard(number, mine.take(pa.array(order)), values, _sorted(removed_keys))
 
 
 def shards_by_partition(changes: KeyChanges, shares: Shares, schema: str, zone: tzinfo | None) -> Iterator[Shard]:
@@ -118,8 +119,7 @@ def _by_group(keys: Any, groups: int) -> dict[int, np.ndarray]:
     """Number of a file group -> the numbers of its keys, which stay in their order."""
     if not len(keys):
         return {}
-    texts = keys.cast(pa.binary()).cast(pa.string())
-    numbers = group_numbers(texts, groups)
+    numbers = group_numbers(keys.cast(pa.large_string()), groups)
     order = np.argsort(numbers, kind="stable")
     ends = np.flatnonzero(np.diff(numbers[order])) + 1
     return {int(numbers[part[0]]): part for part in np.split(order, ends)}

@@ -16,21 +16,27 @@ from hoodie.format.avro_record import read_record, write_record
 from hoodie.format.bloom import build_bloom
 from hoodie.hfile.writer import HFileOptions, HFileWriter
 
+_AT_ONCE = 1 << 18
+"""Values that are spelled out at a time."""
 _BLOOM, _BLOOM_RATE, _LEAST_ENTRIES = "DYNAMIC_V0", 1e-9, 1000
 
 
 def encode_hfile(keys: Any, values: Any, schema: str, *, is_base: bool = False) -> bytes:
-    """An HFile with records in Avro binary; keys stand in the order of their bytes.
+    """An HFile with records in Avro binary, which may be those of a dictionary; keys stand in the order of their bytes.
 
     `is_base`: with what Apache Hudi's base files have besides: least and greatest key, and a bloom filter of their own form.
     """
     out = io.BytesIO()
     writer = HFileWriter(out, HFileOptions(bloom_rate=None))
-    writer.write(keys, values)
+    for start in range(0, len(keys), _AT_ONCE):
+        part = values.slice(start, _AT_ONCE)
+        plain = part.dictionary_decode() if pa.types.is_dictionary(part.type) else part
+        writer.write(keys.slice(start, _AT_ONCE), plain)
     if is_base and len(keys):
         entries = max(_LEAST_ENTRIES, len(keys))
-        texts = keys.cast(pa.binary()).cast(pa.string())
-        bloom = build_bloom(_BLOOM, texts, num_entries=entries, fpp=_BLOOM_RATE, max_entries=10 * entries)
+        bloom = build_bloom(
+            _BLOOM, keys.cast(pa.large_string()), num_entries=entries, fpp=_BLOOM_RATE, max_entries=10 * entries
+        )
         writer.add_meta("bloomFilter", b64encode(bloom.to_bytes()))
         writer.add_info(b"bloomFilterTypeCode", _BLOOM.encode())
         writer.add_info(b"minRecordKey", keys[0].as_py())

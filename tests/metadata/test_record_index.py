@@ -8,6 +8,7 @@ import pytest
 
 from hoodie.hfile.reader import HFileReader
 from hoodie.hfile.source import BufferSource
+from hoodie.metadata import records
 from hoodie.metadata.keys import group_numbers
 from hoodie.metadata.payload import decode_locations
 from hoodie.metadata.record_index import Gone, KeyChanges, Placed, group_count, key_shards
@@ -51,6 +52,15 @@ def test_records_say_the_place_of_a_key(file_id, path):
     assert gone == []
     assert {(each["partition_path"], each["file_id"]) for each in placed.values()} == {(path, file_id)}
     assert {each["written"] for each in placed.values()} == {dt.datetime(2026, 1, 1, microsecond=1000, tzinfo=dt.UTC)}
+
+
+def test_a_file_is_the_same_whatever_the_number_of_values_that_are_spelled_out_at_a_time(monkeypatch):
+    places = [Placed(path, IDS[0], T1, texts(*(f"{path}{number}" for number in range(20)))) for path in "ba"]
+    (shard,) = key_shards(KeyChanges(places), 1, SCHEMA, dt.UTC)
+    whole = encode_hfile(shard.keys, shard.values, SCHEMA, is_base=True)
+    monkeypatch.setattr(records, "_AT_ONCE", 3)
+    assert encode_hfile(shard.keys, shard.values, SCHEMA, is_base=True) == whole
+    assert encode_hfile(shard.keys, shard.values.dictionary_decode(), SCHEMA, is_base=True) == whole
 
 
 def test_a_key_that_moves_is_placed_and_not_removed():
