@@ -50,16 +50,17 @@ def look_up(blocks: Blocks, keys: Any) -> Any:
     few: list[tuple[int, bytes]] = []
     """Found one by one. They become arrays together: one for each block would cost more than to find them."""
     numbered = [_numbers(share, alive) for share in shares]
+    row_of: list[bytes] = ordered.to_pylist()
 
     def rows(block: int) -> Sequence[bytes] | None:
         numbers = numbered[block]
-        return ordered.take(pa.array(numbers)).to_pylist() if len(numbers) <= _SEARCHED else None
+        return [row_of[number] for number in numbers.tolist()] if len(numbers) <= _SEARCHED else None
 
     for numbers, cells in zip(numbered, blocks.many([share.entry for share in shares], rows)):
         if cells is None:
             continue
         if len(numbers) <= _FEW:
-            few += _one_by_one(cells, ordered, numbers.tolist())
+            few += _one_by_one(cells, row_of, numbers.tolist())
         else:
             hits, part = _together(cells, ordered, numbers)
             places.append(hits)
@@ -139,10 +140,10 @@ def _alive(blocks: Blocks, keys: Any) -> npt.NDArray[np.bool_] | None:
     return alive
 
 
-def _one_by_one(cells: CellBlock, keys: Any, numbers: Sequence[int]) -> Iterator[tuple[int, bytes]]:
+def _one_by_one(cells: CellBlock, keys: Sequence[bytes], numbers: Sequence[int]) -> Iterator[tuple[int, bytes]]:
     """Those of the numbered keys that the block has, and their values."""
     for number in numbers:
-        value = cells.find(keys[number].as_py())
+        value = cells.find(keys[number])
         if value is not None:
             yield number, value
 
