@@ -49,6 +49,8 @@ def main() -> int:
             .config("spark.eventLog.enabled", "true")
             .config("spark.eventLog.dir", str(events))
             .config("spark.eventLog.rolling.enabled", "false")
+            .config("spark.eventLog.compress", "false")
+            .config("spark.ui.showConsoleProgress", "false")
             .config("spark.ui.enabled", "false")
             .config("spark.sql.shuffle.partitions", "16")
             .config("spark.python.daemon.module", "pyspark_hoodie.daemon")

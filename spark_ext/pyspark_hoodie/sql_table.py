@@ -21,6 +21,7 @@ from hoodie.keygen.generator import DEFAULT_PARTITION, KeyGenerator
 from hoodie.model.enums import WriteOperation
 from hoodie.model.meta_fields import PARTITION_PATH
 from hoodie.model.plans import ReadPlan
+from hoodie.options.fits import check_against
 from hoodie.options.given import READS, WRITES
 from hoodie.options.option import key_of
 from hoodie.options.read import AS_OF, ReadOptions
@@ -213,11 +214,13 @@ class CatalogTable:
         insert = {**stated, **settings}.get(INSERT_INTO)
         if insert is not None:
             write_options[_OPERATION.name] = insert
-        return write_options | with_full_names({name: text for name, text in options.items() if name != "path"})
+        return write_options | _own(options)
 
     def _request(self, operation: WriteOperation | None, options: Mapping[str, str]) -> WriteRequest:
         write_options = self._options(options)
         request = dataframe.parse_request(write_options)
+        # Settings of the session may be meant for other tables.
+        check_against(self._core.config, dataframe.parse_request(_own(options)).table)
         if operation is None:
             stated = any(name.lower() in {each.lower() for each in _OPERATION.names} for name in write_options)
             upserts = bool(self._core.config.ordering_fields) and not self._core.config.generates_keys
@@ -400,6 +403,11 @@ class CatalogTable:
                 f"{command} finds rows by the _hoodie_ columns, which table {self._name} does not store "
                 "(hoodie.populate.meta.fields=false): use HoodieTable.upsert(df) and .delete(where=…)"
             )
+
+
+def _own(options: Mapping[str, str]) -> dict[str, str]:
+    """The write options of a statement under their full names."""
+    return with_full_names({name: text for name, text in options.items() if name != "path"})
 
 
 def settings_of_session(spark: Any) -> dict[str, str]:

@@ -473,5 +473,9 @@ def test_writers_by_name_take_short_names_of_properties(sql, df):
             ("id",),
             ("ts",),
         )
+        for other in ({"primaryKey": "qty"}, {"type": "cow"}, options_of(hoodie_datasource_write_recordkey_field="ts")):
+            with pytest.raises(OptionError, match="options contradict table 'short'"):
+                df.write.mode("append").options(**other).saveAsTable("short")
+        assert total(sql, "short") == 23
     finally:
         sql.sql("DROP TABLE IF EXISTS short")
