@@ -1,19 +1,21 @@
-"""How many requests operations make of an object store, by kind: the table of docs/STORAGE.md.
+"""How many requests operations make of an object store, by kind, and how many of them in a row: the tables of docs/STORAGE.md.
 
     python -m benchmarks.requests
+    python -m benchmarks.requests --only-chains
 
 The store is obstore's own one in memory, and each call of it is counted as the requests that S3 would get: a listing and a bulk
-delete one for each 1,000 names, anything else one.
+delete one for each 1,000 names, anything else one. Chains are counted, not timed: calls that are made together are run one by one,
+and each of them counts from where all of them began.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import obstore
@@ -21,7 +23,7 @@ import pyarrow as pa
 from obstore.store import MemoryStore
 
 from hoodie.options.parse import parse_write_options
-from hoodie.storage import object_store
+from hoodie.storage import many, object_store
 from hoodie.storage.cache import Cache
 from hoodie.storage.object_store import ObjectStorage
 from hoodie.table import HoodieTable, open_at
@@ -54,12 +56,17 @@ class Counting:
         self.made: Counter[str] = Counter()
         self.of_commit: Counter[str] = Counter()
         """What the newest commit made of them, from the lock to the completed instant."""
+        self.in_a_row = 0
+        """Length of the longest chain of requests that wait for each other, within `chained`."""
+        self.chains: dict[str, int] = {}
+        """The same by the name of what was measured. Of an upsert of one row: tasks of an engine are not told apart."""
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         function = getattr(obstore, name)
         kind = _KINDS[name]
 
         def call(store: Any, *args: Any, **how: Any) -> Any:
+            self.in_a_row += 1
             found = function(store, *args, **how)
             if name == "list":
                 return self._pages(found)
@@ -93,6 +100,56 @@ def commits_of(counting: Counting) -> Iterator[None]:
         yield
     finally:
         Transaction.commit = commit  # type: ignore[method-assign]
+
+
+class _Result:
+    """What a call gave, and where its chain ended."""
+
+    def __init__(self, counting: Counting, call: Callable[..., Any], args: Sequence[Any]) -> None:
+        began = counting.in_a_row
+        self._counting = counting
+        self._error: BaseException | None = None
+        try:
+            self._value = call(*args)
+        except BaseException as error:  # noqa: BLE001 - as a future keeps it
+            self._error = error
+        self.ended = counting.in_a_row
+        counting.in_a_row = began
+
+    def result(self) -> Any:
+        self._counting.in_a_row = max(self._counting.in_a_row, self.ended)
+        if self._error is not None:
+            raise self._error
+        return self._value
+
+
+class _Pool:
+    """Stands for a `ThreadPoolExecutor`: runs each call when it is submitted, in the thread of the caller."""
+
+    def __init__(self, counting: Counting) -> None:
+        self._counting = counting
+        self._results: list[_Result] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._counting.in_a_row = max([self._counting.in_a_row, *(each.ended for each in self._results)])
+
+    def submit(self, call: Callable[..., Any], *args: Any) -> _Result:
+        self._results.append(_Result(self._counting, call, args))
+        return self._results[-1]
+
+
+@contextmanager
+def chained(counting: Counting) -> Iterator[None]:
+    """Within it `in_a_row` is counted."""
+    pool = many.ThreadPoolExecutor
+    many.ThreadPoolExecutor = lambda *_, **__: _Pool(counting)  # type: ignore[assignment,misc]
+    try:
+        yield
+    finally:
+        many.ThreadPoolExecutor = pool  # type: ignore[misc]
 
 
 class Shape(NamedTuple):
@@ -162,8 +219,10 @@ def measure(shape: Shape, counting: Counting) -> list[tuple[str, Counter[str]]]:
     found = []
     for name, act in acts:
         counting.made.clear()
+        counting.in_a_row = 0
         with commits_of(counting):
             act()
+        counting.chains[name] = counting.in_a_row
         found.append((name, Counter(counting.made)))
         if name == "upsert":
             found.append(("of which its commit", Counter(counting.of_commit)))
@@ -176,6 +235,19 @@ def measure(shape: Shape, counting: Counting) -> list[tuple[str, Counter[str]]]:
     return found
 
 
+def print_chains(counting: Counting) -> None:
+    """Requests of an upsert of one row, and how many of them wait for each other."""
+    print("| table | metadata table | what | requests | in a row |")
+    print("|---|---|---|---|---|")
+    for table_type in ("COPY_ON_WRITE", "MERGE_ON_READ"):
+        for metadata in ("false", "true"):
+            shape = Shape(table_type, 4, 3, touched=1, options={"hoodie.metadata.enable": metadata})
+            with chained(counting):
+                found = dict(measure(shape, counting))
+            for name in ("upsert", "upsert of a new process"):
+                print(f"| {table_type} | {metadata} | {name} | {found[name].total()} | {counting.chains[name]} |")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--partitions", type=int, nargs="*", default=[10, 100, 1000])
@@ -183,9 +255,13 @@ def main() -> None:
     parser.add_argument(
         "--only-services", action="store_true", help="only the tables whose writes compact, clean and archive"
     )
+    parser.add_argument("--only-chains", action="store_true", help="only upserts of one row, with their chains")
     args = parser.parse_args()
     counting = Counting()
     object_store._obstore = lambda: counting  # type: ignore[assignment,return-value]
+    if args.only_chains:
+        print_chains(counting)
+        return
     kinds = ("GET", "HEAD", "LIST", "PUT", "COPY", "DELETE")
     print("| table | partitions | commits | what | " + " | ".join(kinds) + " | all |")
     print("|---|---|---|---|" + "---|" * (len(kinds) + 1))

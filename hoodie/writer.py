@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -19,16 +20,18 @@ from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult
 from hoodie.options.concurrency import ConcurrencyOptions
 from hoodie.options.fits import check_writable
+from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
 from hoodie.services.catalog import SERVICES
 from hoodie.services.inline import after_commit
+from hoodie.storage.many import together
 from hoodie.telemetry import note, record, span
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline_server.embedded import embedded
 from hoodie.txn.ahead import Patience, wait_for_service
 from hoodie.txn.heartbeat import changes_table
 from hoodie.undo.recovery import recover_before_write, rollback_failed
-from hoodie.view.context import Snapshot, TableContext
+from hoodie.view.context import Snapshot, TableContext, load_config
 from hoodie.write.agreement import require_agreement
 from hoodie.write.alter import run_alter
 from hoodie.write.attempt import Attempt, ClusteringInTheWayError
@@ -107,7 +110,9 @@ class TableWriter:
         found_on: Timeline | None,
     ) -> CommitResult:
         began_s = time.monotonic()
-        snapshot = recover_before_write(context, SERVICES)
+        snapshot, config = together(
+            context.storage, partial(recover_before_write, context, SERVICES), partial(load_config, context.storage)
+        )
         result = self._loaded(context, records, schema, operation, options, engine) if repeatable else None
         if result is None:
             with staged_batch(
@@ -124,7 +129,8 @@ class TableWriter:
                 if not batch.has_rows and changes_nothing and not options.commits_empty:
                     return CommitResult(None, operation, seconds=time.monotonic() - batch.started_s)
                 is_recent = snapshot is not None and time.monotonic() - began_s < _RECENT_S
-                result = self._attempts(context, batch, options, snapshot.timeline if snapshot and is_recent else None)
+                recent = (snapshot.timeline, config) if snapshot and is_recent else None
+                result = self._attempts(context, batch, options, recent)
         _note(result)
         after_commit(context, options, result)
         return result
@@ -212,9 +218,13 @@ class TableWriter:
         return result
 
     def _attempts(
-        self, context: TableContext, batch: Batch, options: WriteOptions, recent: Timeline | None = None
+        self,
+        context: TableContext,
+        batch: Batch,
+        options: WriteOptions,
+        recent: tuple[Timeline, TableConfig] | None = None,
     ) -> CommitResult:
-        """`recent`: the timeline as it was a moment ago, for the first try."""
+        """`recent`: the table as it was a moment ago, for the first try."""
         located: Located | None = None
 
         def run() -> CommitResult:
@@ -237,7 +247,7 @@ class TableWriter:
         batch: Batch,
         options: WriteOptions,
         located: Located | None,
-        recent: Timeline | None,
+        recent: tuple[Timeline, TableConfig] | None,
     ) -> Attempt | None:
         """None: the stream's batch is in the table already."""
         context = plans_by_metadata(context)

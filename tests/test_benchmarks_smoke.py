@@ -16,7 +16,7 @@ from benchmarks.meter import Cost, Meter
 from benchmarks.plan import SYSTEMS, chosen
 from benchmarks.records import At, Run, pair, read
 from benchmarks.report import report
-from benchmarks.requests import Counting, Shape, measure
+from benchmarks.requests import Counting, Shape, chained, measure
 from benchmarks.rides import digest, load, make_rides
 from benchmarks.run import _remove_left_over, main
 from hoodie.storage import object_store
@@ -224,14 +224,19 @@ def test_a_run_removes_the_tables_of_runs_that_were_killed_and_nothing_else(tmp_
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names[1:])
 
 
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize(
-    ("options", "most"), [({}, 30), ({"hoodie.metadata.enable": "true"}, 42)], ids=["plain", "metadata"]
+    ("options", "most", "longest"),
+    [({}, 30, (17, 15)), ({"hoodie.metadata.enable": "true"}, 42, (29, 27))],
+    ids=["plain", "metadata"],
 )
-def test_an_upsert_of_one_row_makes_few_requests(monkeypatch, options, most):
+def test_an_upsert_of_one_row_makes_few_requests_and_few_in_a_row(monkeypatch, table_type, options, most, longest):
     counting = Counting()
     monkeypatch.setattr(object_store, "_obstore", lambda: counting)
-    found = dict(measure(Shape("MERGE_ON_READ", 4, 3, touched=1, options=options), counting))
+    with chained(counting):
+        found = dict(measure(Shape(table_type, 4, 3, touched=1, options=options), counting))
     assert found["upsert"].total() <= most
+    assert counting.chains["upsert"] <= longest[table_type == "MERGE_ON_READ"]
 
 
 @pytest.mark.long

@@ -58,7 +58,7 @@ class Hold:
         return self._heartbeat.is_lost()
 
     def let_go(self) -> None:
-        self._heartbeat.stop(clear=lambda: None)
+        self._heartbeat.stop()
 
     def abandon(self) -> None:
         """As if the process had died."""

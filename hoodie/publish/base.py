@@ -18,7 +18,7 @@ hold the lock one completes at most. This is optimistic concurrency control; the
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager
 from typing import BinaryIO, Protocol
 
@@ -49,12 +49,20 @@ class Publisher(Protocol):
         """
         ...
 
-    def publish(self, instant: str, files: Sequence[StagedFile], *, gathered: bool = False) -> Sequence[str]:
+    def publish(
+        self,
+        instant: str,
+        files: Sequence[StagedFile],
+        *,
+        gathered: bool = False,
+        stage_more: Callable[[], Sequence[StagedFile]] = tuple,
+    ) -> Sequence[str]:
         """First all markers, so that a rollback by any writer finds each file; then the final names, in order.
 
         Gives the files that `clear` is to remove, if it can do that by their names.
 
-        `gathered`: all markers in one file.
+        `gathered`: all markers in one file. `stage_more`: stages further files without markers, which get their names with these; it
+        may run while the markers are put.
 
         All are durable when it returns. A file that states no marker has none: only our own rollback looks for it.
 
@@ -98,9 +106,9 @@ class Publisher(Protocol):
         """Give back the room that staged files take; what was published, and its markers, stay for the rollback."""
         ...
 
-    def clear(self, instant: str, paths: Sequence[str] | None = None) -> None:
-        """Remove markers and staging of an instant that is completed. `paths`: the result of `publish`, where no other files are left;
-        None: look for them.
+    def clear(self, instant: str, paths: Sequence[str] | None = None, others: Sequence[str] = ()) -> None:
+        """Remove markers and staging of an instant that is completed, and the files `others`. `paths`: the result of `publish`, where
+        nothing else is staged; None: look for it. Who dies in the middle leaves something that `remains` names, or nothing.
         """
         ...
 

@@ -19,6 +19,7 @@ import uuid
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, suppress
 from enum import StrEnum
+from functools import partial
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 from hoodie.errors import CommitOutcomeUnknownError, CorruptFileError
@@ -27,6 +28,7 @@ from hoodie.model.names import MARKERS, STAGING, join, staging_folder
 from hoodie.model.plans import StagedFile
 from hoodie.publish.marker_files import put_markers
 from hoodie.storage.base import CopyingStorage
+from hoodie.storage.many import together
 
 T = TypeVar("T")
 
@@ -83,11 +85,27 @@ class CopyingPublisher:
         """Asks nobody whether the place is still there: what a fenced writer's task stages gets no final name in any case."""
         return self._storage.open_output(path, durable=durable)
 
-    def publish(self, instant: str, files: Sequence[StagedFile], *, gathered: bool = False) -> Sequence[str]:
-        self.epoch(instant)
-        markers = put_markers(self._storage, instant, files, gathered=gathered)
-        self._each(lambda file: self._storage.copy_file(file.staged, file.final), files)
-        return [*markers, *(file.staged for file in files)]
+    def publish(
+        self,
+        instant: str,
+        files: Sequence[StagedFile],
+        *,
+        gathered: bool = False,
+        stage_more: Callable[[], Sequence[StagedFile]] = tuple,
+    ) -> Sequence[str]:
+        try:
+            _, markers, more = together(
+                self._storage,
+                partial(self.epoch, instant),
+                partial(put_markers, self._storage, instant, files, gathered=gathered),
+                stage_more,
+            )
+        except FileNotFoundError:  # it was fenced, so nobody would look for these markers any more
+            self._storage.delete_folder(join(MARKERS, instant))
+            raise
+        all_files = [*files, *more]
+        self._each(lambda file: self._storage.copy_file(file.staged, file.final), all_files)
+        return [*markers, *(file.staged for file in all_files)]
 
     def epoch(self, instant: str) -> Hashable:
         decision, tag = self._read(instant)
@@ -139,11 +157,16 @@ class CopyingPublisher:
         staged = [info.path for info in self._storage.list(staging_folder(instant), recursive=True)]
         self._each(self._storage.delete, [path for path in staged if path != _decision_path(instant)])
 
-    def clear(self, instant: str, paths: Sequence[str] | None = None) -> None:
+    def clear(self, instant: str, paths: Sequence[str] | None = None, others: Sequence[str] = ()) -> None:
         if paths is not None:  # the next write removes files that are missing in `paths`
-            self._storage.delete_all([*paths, _decision_path(instant)])
+            self._storage.delete_all([*paths, *others, _decision_path(instant)])
             return
-        self._each(self._storage.delete_folder, [join(MARKERS, instant), staging_folder(instant)])
+        together(
+            self._storage,
+            partial(self._storage.delete_folder, join(MARKERS, instant)),
+            partial(self._storage.delete_all, others),
+        )
+        self._storage.delete_folder(staging_folder(instant))
 
     def forget(self, name: str) -> None:
         if is_instant_time(name):

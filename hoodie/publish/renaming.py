@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import AbstractContextManager, suppress
 from typing import BinaryIO
 
@@ -45,9 +45,17 @@ class RenamingPublisher:
     def open_staged(self, path: str, *, within: str, durable: bool = True) -> AbstractContextManager[BinaryIO]:
         return self._storage.open_output(path, within=within or None, durable=durable)  # the table's own folder stands
 
-    def publish(self, instant: str, files: Sequence[StagedFile], *, gathered: bool = False) -> Sequence[str]:
+    def publish(
+        self,
+        instant: str,
+        files: Sequence[StagedFile],
+        *,
+        gathered: bool = False,
+        stage_more: Callable[[], Sequence[StagedFile]] = tuple,
+    ) -> Sequence[str]:
+        all_files = [*files, *stage_more()]
         put_markers(self._storage, instant, files, gathered=gathered)
-        self._storage.move_all_new([(file.staged, file.final) for file in files])
+        self._storage.move_all_new([(file.staged, file.final) for file in all_files])
         return ()
 
     def epoch(self, instant: str) -> Hashable:
@@ -88,8 +96,9 @@ class RenamingPublisher:
     def abandon(self, instant: str) -> None:
         self._storage.delete_folder(staging_folder(instant))
 
-    def clear(self, instant: str, paths: Sequence[str] | None = None) -> None:
+    def clear(self, instant: str, paths: Sequence[str] | None = None, others: Sequence[str] = ()) -> None:
         self._storage.delete_folder(join(MARKERS, instant))
+        self._storage.delete_all(others)
         self._storage.delete_folder(staging_folder(instant))
 
     def forget(self, name: str) -> None:

@@ -127,7 +127,7 @@ def build_index(context: TableContext, name: str) -> str | None:
             with suppress(HoodieError, OSError), context.lock.held(context.lock_timeout_s):
                 _take_back(context, requested)
         raise
-    heartbeat.stop(clear=lambda: None)
+    heartbeat.stop()
     return str(time)
 
 

@@ -35,10 +35,15 @@ def closed_gate(context: TableContext) -> Iterator[None]:
         context.liveness.release(GATE)
 
 
+def is_closed(context: TableContext) -> bool:
+    """Whether a scheduler holds new writes back."""
+    return bool(context.liveness.is_alive(GATE))
+
+
 def wait_at_gate(context: TableContext) -> None:
     """Let a scheduler go first."""
     waited = 0.0
-    while context.liveness.is_alive(GATE) and waited < _WRITER_PATIENCE_S:
+    while is_closed(context) and waited < _WRITER_PATIENCE_S:
         context.clock.pause(PAUSE_S)
         waited += PAUSE_S
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
@@ -141,11 +141,14 @@ class Heartbeat:
             self._is_lost = True
         return self._is_lost
 
-    def stop(self, *, clear: Callable[[], None]) -> None:
-        """The instant is decided: no trace remains. `clear` removes the others; while one is left, the mark stands for it."""
+    def stop(self, *, clear: Callable[[Sequence[str]], None] | None = None) -> None:
+        """The instant is decided: no trace remains. `clear` removes the others with the files that it is given; while one is left,
+        the mark stands for it, or what `Publisher.remains` names.
+        """
         self._end()
-        together(self._storage, clear, partial(self._storage.delete, heartbeat_path(self._time)))
-        self._liveness.release(self._time)
+        beat = heartbeat_path(self._time)
+        remove = partial(self._storage.delete, beat) if clear is None else partial(clear, [beat])
+        together(self._storage, remove, partial(self._liveness.release, self._time))
         _beating.discard(self)
 
     def abandon(self) -> None:

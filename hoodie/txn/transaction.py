@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from types import TracebackType
@@ -45,7 +45,7 @@ from hoodie.timeline.timeline import Timeline
 from hoodie.txn.ahead import Ahead, Patience, wait_for
 from hoodie.txn.conflict import BasedOn, Conflict, Footing, find_conflict, find_missed_delete, find_schema_conflict
 from hoodie.txn.critical import refuse_amid_restore
-from hoodie.txn.gate import wait_at_gate
+from hoodie.txn.gate import is_closed, wait_at_gate
 from hoodie.txn.heartbeat import Heartbeat, Life, format_writer, life_of, writer_of, writers_beside
 from hoodie.txn.participants import before_completion, before_plan
 from hoodie.txn.same_table import require_same_table
@@ -151,15 +151,10 @@ class Transaction:
         inflight file: the file groups that the plan touches. `requested`: that of the requested file. `last_view`: a view that
         still holds if the timeline is the same. `non_blocking`: as the field says.
         """
-        wait_at_gate(context)
         transaction: Transaction | None = None
         try:
-            with context.lock.held(context.lock_timeout_s):
-                now, snapshot = together(
-                    context.storage,
-                    partial(_require_same_table, context, places_rows=True),
-                    partial(context.snapshot, last_view),
-                )
+            with ExitStack() as hold:
+                now, snapshot = _locked(context, hold, last_view)
                 before_plan(context, now.raw)
                 refuse_lost_types(context.active, snapshot.timeline, now.raw, table=context.storage.uri)
                 refuse_amid_restore(context, snapshot.timeline)
@@ -274,36 +269,51 @@ class Transaction:
         self._wait_until_later_than_slices(footing.based_on)
         patience = Patience(context.lock_timeout_s)
         while True:
-            try:
-                timeline = self._complete(metadata, footing, history)
+            with ExitStack() as hold:
+                try:
+                    landed = self._complete(metadata, footing, history, hold)
+                except StrangerAtWorkError:
+                    hold.close()
+                    if not patience.pause(context.clock):
+                        raise
+                    continue
+                # The commit is there: nobody has to wait for the look at it, nor for the end of what it needs no more.
+                _, timeline, _ = together(
+                    context.storage, hold.close, partial(self._timeline_with, landed), self._clean_up
+                )
                 break
-            except StrangerAtWorkError:
-                if not patience.pause(context.clock):
-                    raise
+        self._refuse_rolled_back(timeline, landed)
         self._keep_view(timeline, metadata)
-        self._clean_up()
         self.committed = True
         # Others may have archived it by now.
         completed = timeline.commit_at.get(self.instant) if timeline.by_completion else None
         self.completed_at = None if completed is None else completed.completion
 
-    def _complete(self, metadata: CommitMetadata, footing: Footing, history: ColumnHistory | None) -> Timeline:
-        """Check and complete, under the lock; gives the timeline with this instant completed."""
+    def _complete(
+        self, metadata: CommitMetadata, footing: Footing, history: ColumnHistory | None, hold: ExitStack
+    ) -> Instant:
+        """Check and complete, under the lock, which `hold` gets; gives the completed instant."""
         context = self.context
-        with context.lock.held(context.lock_timeout_s):
-            # First of all: whoever commits from now on makes it another one, unless he is seen below.
-            epoch, now = together(
-                context.storage, self._epoch, partial(_require_same_table, context, places_rows=not self.claimed)
+        take_lock = partial(hold.enter_context, context.lock.held(context.lock_timeout_s))
+        _, epoch = together(context.storage, take_lock, self._epoch)
+        while True:
+            # The epoch was taken before this look: whoever commits from now on makes it another one, unless he is seen here.
+            has_lock, snapshot, now, newest_epoch = together(
+                context.storage,
+                context.lock.is_held,
+                context.snapshot,
+                partial(_require_same_table, context, places_rows=not self.claimed),
+                self._epoch,
             )
-            self._check(metadata, footing)
-            change = change_of_commit(self._completed, metadata)
-            has_lock, _ = together(
-                context.storage, context.lock.is_held, partial(before_completion, context, change, now.raw)
-            )
-            if history is not None:
-                keep_history(context.active, context.active.load(), history, self.instant)
-            self._require_held(self.heartbeat.is_lost() or not has_lock)
-            return self._publish(metadata, epoch)
+            if newest_epoch == epoch:
+                break
+            epoch = newest_epoch  # another write was committed while this one waited for the lock
+        snapshot = self._check(snapshot, metadata, footing)
+        before_completion(context, change_of_commit(self._completed, metadata), now.raw)
+        if history is not None:
+            keep_history(context.active, context.active.load(), history, self.instant)
+        self._require_held(self.heartbeat.is_lost() or not has_lock or context.lock.is_known_lost())
+        return self._publish(metadata, epoch, snapshot.timeline)
 
     def _history_after(self, metadata: CommitMetadata) -> ColumnHistory | None:
         """The history of columns after this commit; `metadata` may state the columns with their ids, or their schema."""
@@ -332,9 +342,9 @@ class Transaction:
             change_logs=self.context.config.change_logs,
         )
 
-    def _check(self, metadata: CommitMetadata, footing: Footing) -> None:
+    def _check(self, snapshot: Snapshot, metadata: CommitMetadata, footing: Footing) -> Snapshot:
+        """Raise where something stands against the commit; gives the snapshot that says so."""
         context = self.context
-        snapshot = context.snapshot()
         at_work = [i.time for i in snapshot.timeline.pending() if i.state is State.INFLIGHT and i.time != self.instant]
         if [time for time in at_work if context.publisher.advance(time)]:
             snapshot = context.snapshot()
@@ -353,6 +363,7 @@ class Transaction:
         if conflict is None or conflict.mends:
             conflict = self._find_lasting_conflict(metadata, footing, others) or conflict
         self._raise(conflict, snapshot, others)
+        return snapshot
 
     def _refuse_amid_strangers(self, timeline: Timeline) -> None:
         """A writer of Apache Hudi that began after us looks up keys, and then checks file groups only. Rows that were inserted in
@@ -479,10 +490,10 @@ class Transaction:
             return False  # not known
         return False
 
-    def _publish(self, metadata: CommitMetadata, epoch: Hashable) -> Timeline:
-        """Give the timeline with the completed instant."""
+    def _publish(self, metadata: CommitMetadata, epoch: Hashable, timeline: Timeline) -> Instant:
+        """Give the completed instant; `timeline`: as it was seen under the lock."""
         context = self.context
-        completed = context.completing(self._completed)
+        completed = context.completing(self._completed, timeline)
         data = context.active.encode_commit(completed, metadata)
         try:
             context.active.complete(completed, data, context.publisher, epoch)
@@ -493,18 +504,26 @@ class Transaction:
         except OSError as exc:
             if not self._landed(completed, metadata, exc):
                 raise
+        return completed
+
+    def _timeline_with(self, completed: Instant) -> Timeline:
+        """The timeline with the instant that was just completed."""
         timeline = self._timeline_since()
-        if self._looks_early(completed):
-            self._touch(context.active.path(completed))
-            timeline = self._timeline_since()
-        if self._rolled_back_by(timeline):
-            # Only a writer that does not take our lock can get here. Its rollback may have deleted our files.
-            context.active.remove(completed)
-            raise CommitOutcomeUnknownError(
-                f"instant {self.instant} of table {context.storage.uri} was rolled back by another writer while it was being "
-                "published; check the table before writing again, and let all writers share one lock"
-            )
-        return timeline
+        if not self._looks_early(completed):
+            return timeline
+        self._touch(self.context.active.path(completed))
+        return self._timeline_since()
+
+    def _refuse_rolled_back(self, timeline: Timeline, completed: Instant) -> None:
+        """Only a writer that does not take our lock can roll back what was checked under it. It may have deleted our files."""
+        if not self._rolled_back_by(timeline):
+            return
+        with self.context.lock.held(self.context.lock_timeout_s):
+            self.context.active.remove(completed)
+        raise CommitOutcomeUnknownError(
+            f"instant {self.instant} of table {self.context.storage.uri} was rolled back by another writer while it was being "
+            "published; check the table before writing again, and let all writers share one lock"
+        )
 
     def _looks_early(self, completed: Instant) -> bool:
         """Hudi 1.x reads the modification time as completion time: never before T. A listing of the timeline shows it."""
@@ -578,6 +597,24 @@ class Transaction:
             f"{writer_of(CommitMetadata(extra=self.writer)).who}, cannot be committed: {reason}; "
             "nothing of this write is visible, run it again on the new snapshot"
         )
+
+
+def _locked(context: TableContext, hold: ExitStack, last_view: FileSystemView | None) -> tuple[TableConfig, Snapshot]:
+    """The table under the lock, which `hold` gets; where the gate is closed, who closed it goes first."""
+    may_wait = True
+    while True:
+        hold.enter_context(context.lock.held(context.lock_timeout_s))
+        now, snapshot, waits = together(
+            context.storage,
+            partial(_require_same_table, context, places_rows=True),
+            partial(context.snapshot, last_view),
+            partial(is_closed, context),
+        )
+        if not (waits and may_wait):
+            return now, snapshot
+        hold.close()
+        wait_at_gate(context)
+        may_wait = False
 
 
 def _ahead_of(context: TableContext, timeline: Timeline, *, beside_strangers: bool) -> Ahead:

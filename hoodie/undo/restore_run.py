@@ -95,7 +95,7 @@ def carry_out(
     except BaseException:
         heartbeat.abandon()
         raise
-    heartbeat.stop(clear=lambda: None)
+    heartbeat.stop()
     context.kept_view()  # it lists files that are gone
     log.info("restored table %s to %s: %d instants undone", context.storage.uri, plan.target, len(plan.instants))
     return parts

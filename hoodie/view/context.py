@@ -20,6 +20,7 @@ from hoodie.lock.base import Coordination, Liveness, Lock
 from hoodie.lock.providers import coordinate
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.commands import doctor_of, hoodie_command
+from hoodie.model.enums import Action
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import BOOTSTRAP_BEGUN, PROPERTIES, PROPERTIES_BACKUP, SET_ASIDE
 from hoodie.model.once import once
@@ -326,14 +327,17 @@ class TableContext:
         content = view.content
         self.cache.put(_FOUND, self.storage.identity, content, _GROUP_BYTES * sum(map(len, content.groups.values())))
 
-    def completing(self, instant: Instant) -> Instant:
+    def completing(self, instant: Instant, timeline: Timeline | None = None) -> Instant:
         """A completed instant with the time of its completion, where its file names that: now, and above all on the timeline.
 
-        Call it under the table lock, and let the file follow: so the times of completion are different, and grow.
+        Call it under the table lock, and let the file follow: so the times of completion are different, and grow. `timeline`: as it
+        was seen under the same lock.
         """
         if not self.config.layout.by_completion:
             return instant
-        completion = self.clock.allot(self.active.load_all().latest_time)
+        if timeline is None or timeline.pending(Action.RESTORE, Action.ROLLBACK):
+            timeline = self.active.load_all()  # with what these take off
+        completion = self.clock.allot(timeline.latest_time)
         self.clock.wait_until_passed(completion)
         return instant._replace(completion=completion)
 

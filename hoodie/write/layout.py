@@ -56,14 +56,21 @@ class Basis(NamedTuple):
     """Of what Apache Hudi keeps of a bucket index."""
 
 
-def basis_of(context: TableContext, last_view: FileSystemView | None = None, timeline: Timeline | None = None) -> Basis:
-    """Ask the storage for it at once; `last_view` and `timeline`: as `TableContext.snapshot` takes them.
+def basis_of(
+    context: TableContext,
+    last_view: FileSystemView | None = None,
+    recent: tuple[Timeline, TableConfig] | None = None,
+) -> Basis:
+    """Ask the storage for it at once; `last_view`: as `TableContext.snapshot` takes it. `recent`: what it said a moment ago.
 
     Raises:
         TableNotFoundError: the table was deleted.
     """
     storage = context.storage
-    snapshot, config = together(storage, partial(context.snapshot, last_view, timeline), partial(load_config, storage))
+    if recent is None:
+        snapshot, config = together(storage, partial(context.snapshot, last_view), partial(load_config, storage))
+    else:
+        snapshot, config = context.snapshot(last_view, recent[0]), recent[1]
     return Basis(snapshot, config, context.active.list_beside(BUCKET_INDEX))
 
 

@@ -35,9 +35,12 @@ def publish_files(
     A folder in which a file group goes on is a partition, and is not asked: who began the group made it one before that.
     """
     paths = sorted({r.stat.partition_path for r in results} - {r.stat.partition_path for r in results if _goes_on(r)})
-    _, copy_files = together(context.storage, partial(ensure_partitions, context.storage, paths, instant), copies)
+
+    def stage_more() -> Sequence[StagedFile]:
+        return together(context.storage, partial(ensure_partitions, context.storage, paths, instant), copies)[1]
+
     files = [file for result in results for file in (result.file, result.change_log) if file is not None]
-    return context.publisher.publish(instant, [*files, *copy_files], gathered=gathered_markers)
+    return context.publisher.publish(instant, files, gathered=gathered_markers, stage_more=stage_more)
 
 
 def _goes_on(result: WriteResult) -> bool:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import itertools
 import pickle
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,7 @@ from tests.storages import COPYING, RENAMING
 
 T, OTHER = "20260101000000001", "20260101000000002"
 COMPLETED = f".hoodie/{T}.commit"
+BEAT = f".hoodie/.heartbeat/{T}"
 
 
 PUBLISHED = {**RENAMING, **COPYING}
@@ -344,3 +346,58 @@ def test_a_copy_that_comes_after_the_fence_finds_nothing(bucket: BucketStorage) 
     publisher.fence(T)
     with pytest.raises(FileNotFoundError):
         bucket.copy_file(file.staged, file.final)
+
+
+class AtOnce(BucketStorage):
+    """Takes several requests at the same time."""
+
+    can = replace(BucketStorage.can, at_once=8)
+
+
+def test_a_fenced_writer_that_puts_markers_meanwhile_leaves_none() -> None:
+    storage = AtOnce()
+    publisher = publisher_of(storage)
+    publisher.begin(T)
+    files = stage(publisher, "a/f", "a/g")
+    publisher.fence(T)
+    with pytest.raises(FileNotFoundError):
+        publisher.publish(T, files)
+    assert not storage.list(join(MARKERS, T), recursive=True)
+    assert data_files(storage) == []
+
+
+def test_files_that_are_staged_while_markers_are_put_get_their_names_with_the_others(
+    storage: Storage, publisher: Publisher
+) -> None:
+    publisher.begin(T)
+    publisher.publish(T, stage(publisher, "a/f"), stage_more=lambda: stage(publisher, "a/g", marker=""))
+    assert data_files(storage) == ["a/f", "a/g"]
+    assert [info.name for info in storage.list(join(MARKERS, T), recursive=True)] == ["f.marker.CREATE"]
+
+
+@pytest.mark.parametrize("by_names", [True, False])
+def test_who_dies_while_he_clears_leaves_nothing_that_nobody_would_look_for(by_names: bool) -> None:
+    """The mark of the instant may be gone by then."""
+
+    def published(storage: FaultStorage) -> tuple[Publisher, Sequence[str] | None]:
+        publisher = publisher_of(storage)
+        storage.create_new(BEAT, b"")
+        publisher.begin(T)
+        paths = publisher.publish(T, stage(publisher, "a/f", "a/g", "h"))
+        publisher.complete(T, COMPLETED, b"metadata", publisher.epoch(T))
+        storage.revive()
+        return publisher, paths if by_names else None
+
+    traced = FaultStorage(BucketStorage())
+    publisher, paths = published(traced)
+    publisher.clear(T, paths, [BEAT])
+    assert everything(traced) == [COMPLETED, "a/f", "a/g", "h"]
+    for crash in crash_points(traced.trace):
+        bucket = BucketStorage()
+        storage = FaultStorage(bucket)
+        publisher, paths = published(storage)
+        storage.revive([crash])
+        with pytest.raises(InjectedFault):
+            publisher.clear(T, paths, [BEAT])
+        left = set(everything(bucket)) - {COMPLETED, "a/f", "a/g", "h"}
+        assert not left or publisher_of(bucket).remains() == {T}, crash

@@ -17,9 +17,9 @@ pytestmark = in_memory("in memory the numbers are the same in every run")
 KINDS = {"memory": MemoryStorage, "bucket": BucketStorage}
 CALLS = {
     "creation": (1, 1),
-    "insert": (15, 14),
-    "bulk_insert": (15, 14),
-    "delete": (17, 16),
+    "insert": (15, 13),
+    "bulk_insert": (15, 13),
+    "delete": (17, 15),
     "schedule_compaction": (1, 1),
     "clean": (11, 11),
     "archive": (13, 13),
