@@ -19,9 +19,11 @@ from typing import Any, NamedTuple
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+import hoodie
 import pyspark_hoodie
 
 _ROWS, _BATCH, _PARTITIONS, _CORES = 2_000_000, 200_000, 20, 8
+_FEW_ROWS, _ROW_BYTES = 20, 12
 _BY_TASKS = {"hoodie.python.driver.max.bytes": "0"}
 _TABLE = {
     "hoodie.datasource.write.recordkey.field": "id",
@@ -88,9 +90,12 @@ def _run(spark: SparkSession, folder: str, files: int) -> None:
     _write(spark, "updates of one file group", _changed(one.select("id", "p")), path, {})
 
     path = f"{folder}/many"
-    many = even.limit(files * 20).withColumn("p", F.lit("x")).repartition(files, "id")
-    small = {"hoodie.parquet.small.file.limit": "0", "hoodie.bulkinsert.shuffle.parallelism": str(files)}
+    many = even.limit(files * _FEW_ROWS).withColumn("p", F.lit("x")).repartition(_CORES)
+    small = {"hoodie.parquet.small.file.limit": "0", "hoodie.parquet.max.file.size": str(_FEW_ROWS * _ROW_BYTES)}
     _write(spark, "load", many, path, {**whole, **small})
+    found = len(hoodie.open_table(path).files())
+    if found < files:
+        raise SystemExit(f"{found} files instead of {files}")
     _write(spark, f"updates in a partition of {files:,} files", _changed(many.select("id", "p")), path, {})
 
 

@@ -58,6 +58,8 @@ keys anew, which costs a small part of looking so many up."""
 SMALL_FILE_BYTES = 1024 * 1024
 PACK_BYTES = 16 * 1024 * 1024
 """Files of a megabyte and less are looked into together: each takes about as long as it takes to hand a task over."""
+OPENING_BYTES = 64 * 1024
+"""Opening a file takes as long as so many of its bytes: thousands of tiny files are not one task."""
 
 # Measured costs in nanoseconds: reading and hashing one stored key; hashing and probing one key in a filter (most
 # bits of an absent key are never looked at); decoding a filter, per stored key; opening the key column.
@@ -175,7 +177,7 @@ def packed_lookups(
     small: list[LookupTask] = []
     room = 0
     for task in sorted(to_pack, key=lambda task: (task.base.partition_path, task.base.instant)):
-        size = task.base.size_bytes
+        size = task.base.size_bytes + OPENING_BYTES
         apart = not across and bool(small) and small[-1].base.partition_path != task.base.partition_path
         if small and (size > room or apart):
             packs.append(LookupPack(tuple(small)))

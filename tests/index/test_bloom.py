@@ -12,7 +12,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.filegroup.chunks import load_rows, make_chunk
 from hoodie.format.base_file import BLOOM, BLOOM_TYPE, MAX_KEY, MIN_KEY, footer_metadata
 from hoodie.index import bloom as bloom_module
-from hoodie.index.bloom import packed_lookups, pieces_by_partition, places_in, plan_lookup, run_lookups
+from hoodie.index.bloom import OPENING_BYTES, packed_lookups, pieces_by_partition, places_in, plan_lookup, run_lookups
 from hoodie.index.stored_keys import KnownFiles
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import VisibleInstants
@@ -290,12 +290,13 @@ def test_small_files_of_a_partition_are_looked_into_together():
         task("logged", "q", 1, logs=file_slice("logged", "q", base=False)),
         task("f", "q", 1),
     ]
-    packed = partial(packed_lookups, small_bytes=10, pack_bytes=25)
+    packed = partial(packed_lookups, small_bytes=10, pack_bytes=25 + 3 * OPENING_BYTES)
     packs = packed(tasks)
     named = [[each.base.file_id for each in pack.tasks] for pack in packs]
     assert named == [["large"], ["logged"], ["a", "b"], ["c", "d"], ["e", "f"]]
     assert sum(pack.size_bytes for pack in packs) == sum(each.size_bytes for each in tasks)
     assert packed([]) == []
+    assert [len(pack.tasks) for pack in packed([task(name, "p", 0) for name in "abcde"])] == [3, 2]
     later = packed([task("begun", "p", 10, begun=2), *tasks])
     assert [[each.base.file_id for each in pack.tasks] for pack in later[2:4]] == [["a", "b"], ["c", "d", "begun"]]
 
