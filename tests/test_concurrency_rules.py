@@ -25,6 +25,7 @@ from hoodie.model.names import (
     format_instant_file,
     heartbeat_path,
     join,
+    marker_path,
     parse_log_file,
 )
 from hoodie.model.payloads import CommitMetadata, WriteStat
@@ -476,6 +477,7 @@ def foreign_write(storage, clock, *, published):
         for info in storage.list(f".hoodie/.hoodie_py/staging/{instant}"):
             name = info.name
             if parse_log_file(name):
+                storage.create_new(marker_path(instant, "a", name, "APPEND"), b"")
                 storage.move_new(info.path, f"a/{name}")
     storage.delete_folder(f".hoodie/.hoodie_py/staging/{instant}")
     active.liveness.release(instant)

@@ -8,7 +8,7 @@ from typing import Any
 
 from hoodie.cli.arguments import Commands, Opening, add_command, add_storage_command
 from hoodie.cli.report import Report, format_pairs
-from hoodie.errors import CorruptFileError
+from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.model.findings import Diagnosis, Finding, Level
 from hoodie.model.results import format_count, format_size
 from hoodie.repair.doctor import diagnose_properties
@@ -77,11 +77,7 @@ def doctor(opening: Opening, args: argparse.Namespace) -> Report:
     """What is wrong with the table, also when it cannot be opened; the status is 1 when something asks for a mend."""
     try:
         _, table = opening.table()
-    except CorruptFileError:
-        damage = diagnose_properties(opening.storage)
-        if damage is None:
-            raise
-    except FileNotFoundError:
+    except (CorruptFileError, UnsupportedTableError, FileNotFoundError):
         damage = diagnose_properties(opening.storage)
         if damage is None:
             raise

@@ -189,7 +189,8 @@ def format_instant_file(time: str, action: Action, state: State, completion: str
 def parse_instant_file(name: str, layout: int = 1) -> Instant | None:
     """None for anything that is no timeline file of that layout (also temporary `<name>.<uuid>` files).
 
-    Layout 1: `T.commit`; layout 2: `T_C.commit` with the completion time C. Both: `T.commit.requested`, `T.inflight`.
+    Layout 1: `T.commit`; layout 2: `T_C.commit` with the completion time C. Both: `T.commit.requested`, `T.inflight`. A name that no
+    writer of the layout gives, such as `T.commit.inflight`, is none: Apache Hudi passes it over, and the file could not be removed.
     """
     if len(name) > MAX_NAME:
         return None
@@ -205,7 +206,18 @@ def parse_instant_file(name: str, layout: int = 1) -> Instant | None:
     if bool(underscore) is not (layout > 1 and not dot):
         return None
     reached = State(state) if state else State.COMPLETED
+    if (reached, action) in _UNUSED or (layout == 1 and action == Action.CLUSTERING):
+        return None
     return Instant(InstantTime(time), Action(action), reached, InstantTime(completion) if completion else None)
+
+
+_UNUSED = frozenset(
+    {
+        (State.INFLIGHT, Action.COMMIT),
+        *((State.COMPLETED, action) for action in COMPLETES_AS),
+    }
+)
+"""States of actions whose files have other names, or that there are none of."""
 
 
 def format_row_copy(instant_time: str, number: int) -> str:

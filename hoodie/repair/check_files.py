@@ -79,6 +79,15 @@ def lost_commits(look: Look) -> Iterator[Hit]:
             yield Hit(f"commit {commit.time} builds on files of instant {time}, which is on no timeline")
 
 
+def lost_instants_of_files(look: Look) -> Iterator[Hit]:
+    """Data files of instants that are on no timeline, and that nothing has undone."""
+    for time, paths in look.files_without_instant.items():
+        others = f" and {format_count(len(paths) - 1, 'more file')}" if len(paths) > 1 else ""
+        yield Hit(
+            f"{paths[0]}{others}: instant {time} is on no timeline, and nothing says that it was undone", paths[0]
+        )
+
+
 def replaced_groups(look: Look) -> Iterator[Hit]:
     """Replacecommits of file groups into which commits wrote later, or which are their own."""
     if look.unreadable:
@@ -130,14 +139,17 @@ def _groups(metadata: CommitMetadata) -> set[FileGroupId]:
 
 def stray_files(look: Look) -> Iterator[Hit]:
     """Data files that no completed instant explains."""
+    known_paths = {path for paths in look.files_without_instant.values() for path in paths}
     for each in look.repairs.of(RepairKind.STRAY_FILES):
-        yield Hit(f"{each.path}: {each.why}", each.path)
+        if each.path not in known_paths:
+            yield Hit(f"{each.path}: {each.why}", each.path)
 
 
 def young_strays(look: Look) -> Iterator[Hit]:
     """The same, so young that a writer may just be at work."""
+    known_paths = {path for paths in look.files_without_instant.values() for path in paths}
     for each in look.repairs.left:
-        if each.kind is RepairKind.STRAY_FILES and each.is_young:
+        if each.kind is RepairKind.STRAY_FILES and each.is_young and each.path not in known_paths:
             yield Hit(f"{each.path}: {each.why}", each.path)
 
 

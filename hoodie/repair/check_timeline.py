@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Iterator
 
 from hoodie.errors import CorruptFileError, HoodieError
-from hoodie.format.layout import LAYOUTS
+from hoodie.format.layout import LAYOUTS, TIMELINES
 from hoodie.lock.file_lock import LOCK_PATH
 from hoodie.model.enums import Action, State
 from hoodie.model.findings import RepairKind
-from hoodie.model.instant import BOOTSTRAP_INSTANTS, Instant, parse_instant
+from hoodie.model.instant import BOOTSTRAP_INSTANTS, Instant, is_instant_time, parse_instant
 from hoodie.model.names import (
     COMPLETES_AS,
     CONSUMERS,
@@ -37,6 +37,7 @@ from hoodie.timeline.pending import explain_pending
 from hoodie.timeline.timeline import WRITES
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.undo.recovery import dead_remains, stray_heartbeats, stray_markers
+from hoodie.view.columns import SCHEMA_FOLDER
 from hoodie.view.consumers import consumer_names, place_path, read_place
 from hoodie.view.context import foreign_timeline
 from hoodie.write.agreement import contradictions
@@ -85,7 +86,19 @@ def version(look: Look) -> Iterator[Hit]:
 # -- folders and files -------------------------------------------------------------------------------------------------
 
 _FOLDERS = frozenset(
-    {PRIVATE, STAGING, ROW_COPIES, CONSUMERS, INDEX_CHANGES, MARKERS, HEARTBEATS, METADATA_TABLE, SET_ASIDE}
+    {
+        PRIVATE,
+        STAGING,
+        ROW_COPIES,
+        CONSUMERS,
+        INDEX_CHANGES,
+        MARKERS,
+        HEARTBEATS,
+        METADATA_TABLE,
+        SET_ASIDE,
+        SCHEMA_FOLDER,
+    }
+    | {layout.folder for layout in LAYOUTS.values()}
 )
 _FILES = frozenset({PROPERTIES, PROPERTIES_BACKUP, LOCK_PATH})
 
@@ -224,6 +237,49 @@ def kept_plans(look: Look) -> Iterator[Hit]:
             yield Hit(f"{each.path}: {each.why}", each.path)
 
 
+def future_plans(look: Look) -> Iterator[Hit]:
+    """Plans and unfinished services of a wrong clock that `future`, `plans` and `savepoints` do not name."""
+    others = look.snapshot.timeline.pending(*set(Action) - {*WRITES, Action.CLEAN, Action.ROLLBACK})
+    for instant in others:
+        if look.context.clock.is_far_ahead(instant.time):
+            what = f"{instant} lies ahead of the storage's clock, so nobody can write"
+            yield Hit(what, look.context.active.path(instant))
+
+
+def completions(look: Look) -> Iterator[Hit]:
+    """Completed instants whose files state a time of completion that is no moment, or in the future."""
+    clock = look.context.clock
+    for instant in look.snapshot.timeline:
+        path = look.context.active.path(instant)
+        if instant.completion is None or clock.is_far_ahead(instant.time):
+            continue
+        try:
+            parse_instant(instant.completion)
+        except CorruptFileError:
+            yield Hit(f"{path} names no time of completion, so nobody can write", path)
+            continue
+        if clock.is_far_ahead(instant.completion):
+            yield Hit(f"{path} says that it was completed in the future, so nobody can write", path)
+
+
+def foreign_names(look: Look) -> Iterator[Hit]:
+    """Completed instants under the names that another timeline layout gives: readers of this one do not see them."""
+    config, timeline = look.context.config, look.snapshot.timeline
+    others = [each for each in TIMELINES if each.number != config.layout.number]
+    completed = {instant.time for instant in timeline if instant.is_completed}
+    for name in look.context.storage.names(config.timeline_folder):
+        instants = (layout.parse(name) for layout in others if config.layout.parse(name) is None)
+        for instant in instants:
+            if (
+                instant is not None
+                and instant.action in WRITES
+                and instant.is_completed
+                and instant.time not in completed
+            ):
+                path = join(config.timeline_folder, name)
+                yield Hit(f"{path} has a name of another table version, so readers ignore its rows", path)
+
+
 def _saved(look: Look) -> list[Instant]:
     return [i for i in look.snapshot.timeline if i.action is Action.SAVEPOINT and i.is_completed]
 
@@ -316,12 +372,18 @@ def at_work(look: Look) -> Iterator[Hit]:
         yield Hit(f"{instant} is at work", look.context.active.path(instant))
 
 
+def lost_completions(look: Look) -> Iterator[Hit]:
+    """Pending writes that were completed, by what their writers left."""
+    for instant, file in look.lost_completions.items():
+        path = look.context.active.path(instant)
+        yield Hit(f"{path} was completed, as its writer left no trace but {file}, and its completed file is lost", path)
+
+
 def dead_writes(look: Look) -> Iterator[Hit]:
     """Writes, rollbacks and restores whose process died."""
     for instant in _pending(look, life=False):
-        if instant.action in (*WRITES, Action.ROLLBACK, Action.RESTORE) and not look.context.clock.is_far_ahead(
-            instant.time
-        ):
+        is_elsewhere = look.context.clock.is_far_ahead(instant.time) or instant in look.lost_completions
+        if instant.action in (*WRITES, Action.ROLLBACK, Action.RESTORE) and not is_elsewhere:
             yield Hit(f"{instant} is pending, and nobody works on it", look.context.active.path(instant))
 
 
@@ -365,7 +427,6 @@ def odd_names(look: Look) -> Iterator[Hit]:
     """Files in the timeline's folder that are none of a timeline, as copies and editors leave them."""
     config = look.context.config
     folder = config.timeline_folder
-    times = {instant.time for instant in look.snapshot.timeline}
     for name in look.context.storage.names(folder):
-        if config.layout.parse(name) is None and name[:17] in times:
+        if config.layout.parse(name) is None and is_instant_time(name.partition(".")[0].partition("_")[0]):
             yield Hit(f"{join(folder, name)} is not a timeline file, and nobody reads it", join(folder, name))

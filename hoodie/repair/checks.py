@@ -17,6 +17,7 @@ _COPY = "Restore the file from a copy of the table: no other way brings its rows
 MISPLACED = "Delete {path}: no writer creates it"
 _LOST = "Restore the files of that instant in `.hoodie` from a copy of the table: without them readers ignore its rows"
 _COMMIT = "Restore {path} from a copy of the table; `hoodie restore` to the commit before it undoes everything since"
+_RENAMED = "Restore the file under its own name from a copy of the table"
 _ROLLBACK = "`hoodie rollback {table} --yes` undoes it, and so does the next write"
 
 CHECKS: tuple[Check, ...] = (
@@ -91,6 +92,27 @@ CHECKS: tuple[Check, ...] = (
         check_timeline.future,
     ),
     Check(
+        "future-plans",
+        Level.DAMAGE,
+        "a plan, or an unfinished savepoint or restore, is in the future, so no writer can commit",
+        "Delete {path}, unless the clock is wrong: services plan again",
+        check_timeline.future_plans,
+    ),
+    Check(
+        "completions",
+        Level.DAMAGE,
+        "the time of completion in a file's name is no time or in the future, so no writer can commit",
+        _RENAMED,
+        check_timeline.completions,
+    ),
+    Check(
+        "foreign-names",
+        Level.DAMAGE,
+        "a completed instant has the file name of another table version, so readers ignore its rows",
+        _RENAMED,
+        check_timeline.foreign_names,
+    ),
+    Check(
         "plans",
         Level.DAMAGE,
         "the plan of a clean, a rollback, a restore or a compaction does not decode, names missing files, or has an instant time "
@@ -139,6 +161,21 @@ CHECKS: tuple[Check, ...] = (
         "a commit builds on files of an instant that is on no timeline, so readers ignore their rows",
         _LOST,
         check_files.lost_commits,
+    ),
+    Check(
+        "lost-completions",
+        Level.DAMAGE,
+        "a pending write was completed, but its completed file is lost, so readers ignore its rows",
+        "Restore the completed file of that instant in `.hoodie` from a copy of the table: a rollback would take its rows back",
+        check_timeline.lost_completions,
+    ),
+    Check(
+        "lost-instants",
+        Level.DAMAGE,
+        "a data file is of an instant that is on no timeline, and that no rollback or restore undid",
+        "Restore the files of that instant in `.hoodie` from a copy of the table; if that has none, "
+        "`hoodie repair {table} stray-files --older-than 0s --yes` moves the data files away",
+        check_files.lost_instants_of_files,
     ),
     Check(
         "replaced-groups",

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from hoodie.errors import CorruptFileError, HoodieError
 from hoodie.model.findings import Level, RepairResult
-from hoodie.model.instant import Instant
+from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.once import once
 from hoodie.options.write import WriteOptions
 from hoodie.repair.repairs import kinds_of, repair
+from hoodie.repair.stray_files import Evidence, data_files_of
+from hoodie.undo.undo_rules import lost_completions
 from hoodie.view.context import Snapshot, TableContext
 
 
@@ -67,6 +69,20 @@ class Look:
             stating = (each for each in commits if self.context.active.read_commit(each).schema_json)
             return next(((each, exc) for each in stating), None)
         return None
+
+    @once
+    def lost_completions(self) -> Mapping[Instant, str]:
+        """Pending writes whose completed file is lost, each with one of its data files."""
+        return dict(lost_completions(self.context, self.snapshot.timeline))
+
+    @once
+    def files_without_instant(self) -> Mapping[InstantTime, Sequence[str]]:
+        """Data files of instants that are on no timeline, and that nothing has undone, by their instant."""
+        if self.unreadable:
+            return {}
+        files = self.context.listing.all_files().files
+        # The timeline afterwards: a writer that has begun meanwhile is on it before its files are there.
+        return Evidence(self.context, self.context.snapshot()).files_without_instant(data_files_of(files))
 
     @property
     def rows(self) -> object | None:

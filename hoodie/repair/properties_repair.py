@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import CorruptFileError, HoodieError, OptionError, TableNotFoundError, UnsupportedTableError
-from hoodie.format.layout import NEW, V6, V8, layout_named
+from hoodie.format.layout import LAYOUTS, NEW, V6, V8, layout_named
 from hoodie.format.properties import format_properties, parse_properties, parse_properties_file, table_checksum
 from hoodie.lock.base import Lock
 from hoodie.model.enums import TableType
@@ -47,10 +47,14 @@ _ORDERING = "hoodie.table.ordering.fields"
 _PRECOMBINE = "hoodie.table.precombine.field"
 _TIMEZONE = "hoodie.table.timeline.timezone"
 _MERGE_MODE = "hoodie.record.merge.mode"
+_BASE_FORMAT = "hoodie.table.base.file.format"
+_MANY_FORMATS = "hoodie.table.multiple.base.file.formats.enable"
 _REQUIRED = (_NAME, _TYPE, _VERSION)
 _STAND_INS = {_NAME: "table", _TYPE: "COPY_ON_WRITE", _VERSION: str(int(NEW.version))}
 """For required properties, where the others are judged."""
 _USER = "you"
+_BETWEEN = frozenset(map(str, range(min(LAYOUTS), max(LAYOUTS)))) - {*map(str, map(int, LAYOUTS))}
+"""Numbers of versions that no table has once it is upgraded."""
 
 
 def find_damage(storage: Storage) -> str | None:
@@ -95,6 +99,12 @@ def plan_properties(storage: Storage, given_values: Mapping[str, str] | None = N
     else:
         stored = _backed_up(storage) or _uncut(storage)
         sources, unknown = (stored, ()) if stored is not None else _gathered(storage, given_values)
+        values = {key: each.value for key, each in sources.items()}
+        for key, known in _disproved(storage, values).items() if stored is not None else ():
+            if known.value is not None:
+                sources[key] = PropertySource(key, known.value, known.source)
+            elif key not in given_values:
+                unknown += (f"{key}: {known.source}",)
     sources |= {key: PropertySource(key, value, _USER) for key, value in given_values.items()}
     if _VERSION in given_values:
         sources |= _of_version(sources)
@@ -185,9 +195,27 @@ def _why_damaged(storage: Storage, path: str, data: bytes) -> str | None:
         parse_table_config(values, uri=storage.uri)
     except CorruptFileError as exc:
         return str(exc).removeprefix(f"{storage.uri}/")
-    except HoodieError:
+    except UnsupportedTableError:
+        wrong = _disproved(storage, values)
+        if wrong:
+            return f"{path} contradicts the table: {', '.join(f'{each} is {values[each]}' for each in wrong)}"
         return None  # whole, and of a table that this release does not read
     return None
+
+
+def _disproved(storage: Storage, values: Mapping[str, str]) -> dict[str, Known]:
+    """Properties by which this release would not read the table, and what its files show in their place."""
+    evidence, layout = gather(storage), layout_named(values.get(_VERSION, ""))
+    shown: dict[str, Known] = {}
+    if layout is not None:
+        shown[_LAYOUT] = Known(str(layout.number), "the version")
+    elif values[_VERSION] in _BETWEEN:
+        shown[_VERSION] = evidence.version
+    if evidence.columns:
+        shown |= {_BASE_FORMAT: Known("PARQUET", "the base files"), _MANY_FORMATS: Known("false", "the base files")}
+    return {
+        key: each for key, each in shown.items() if values.get(key, each.value or "").upper() != str(each.value).upper()
+    }
 
 
 def _backed_up(storage: Storage) -> dict[str, PropertySource] | None:

@@ -220,6 +220,25 @@ class Evidence:
                     result.setdefault(time, []).append(info.path)
         return result
 
+    def files_without_instant(self, files: Mapping[str, Sequence[FileInfo]]) -> dict[InstantTime, list[str]]:
+        """Data files of instants since the timeline's start that are not on it, though no rollback and no restore undid them.
+
+        A writer puts its instant on the timeline before any file, and a rollback stays there for longer than what it undid.
+        """
+        result: dict[InstantTime, list[str]] = {}
+        restored = max((i.time for i in self.snapshot.timeline if i.action is Action.RESTORE), default=InstantTime(""))
+        for folder, infos in files.items():
+            committed = self.snapshot.view.committed.of(folder)
+            logs = [info.path for info in infos if parse_log_file(info.name)]
+            for info in infos:
+                if info.path in committed.sizes or committed.log_size(info.path) is not None:
+                    continue
+                base = parse_base_file(info.name)
+                times = {base.instant} if base is not None else self.log(info.path).times
+                for time in lost_instants(self, {each for each in times if each > restored}, logs):
+                    result.setdefault(time, []).append(info.path)
+        return result
+
     def log(self, path: str) -> _LogContent:
         if path not in self._logs:
             self._logs[path] = _LogContent.of(self.context, path)

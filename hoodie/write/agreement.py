@@ -22,7 +22,7 @@ from hoodie.model.enums import MergeMode, TableType
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import PROPERTIES, join, name_of, parse_base_file
 from hoodie.options.table import KEYGEN_CLASS, KEYGEN_TYPE, PROPERTY_OF, flag_text, infer_key_generator
-from hoodie.options.values import KeyGeneratorType, key_generator_class
+from hoodie.options.values import KEY_GENERATOR_TYPES, KeyGeneratorType, key_generator_class
 from hoodie.storage.cache import Kind
 from hoodie.txn.same_table import require_same_table
 from hoodie.view.context import Snapshot, TableContext, load_config
@@ -86,6 +86,12 @@ def contradictions(context: TableContext, snapshot: Snapshot) -> Iterator[Contra
     if config.table_type is TableType.COPY_ON_WRITE and _has_logs(snapshot):
         yield Contradiction(
             PROPERTY_OF["table_type"], "its type is COPY_ON_WRITE, and the newest commits wrote log files"
+        )
+    if config.raw.get(KEYGEN_TYPE, "").upper() not in {"", *KEY_GENERATOR_TYPES}:
+        yield Contradiction(
+            KEYGEN_TYPE,
+            f"{KEYGEN_TYPE} is {config.raw[KEYGEN_TYPE]}, which is no key generator of Apache Hudi",
+            value=infer_key_generator(config.record_key_fields, config.partition_fields).value,
         )
     sample = None if {"record key", "partition"} <= lacking else next(_samples(context, snapshot), None)
     if sample is not None:

@@ -329,12 +329,24 @@ DAMAGES = {
     "a commit of a log file that others build on is lost": Damage(
         lambda t: lost_instant(t, -2), "which is on no timeline", only_deep=True, is_silent=True
     ),
+    "the newest commit is lost": Damage(
+        lambda t: lost_instant(t, -1), "is on no timeline, and nothing says", is_silent=True
+    ),
+    "the completed file of the newest commit is lost": Damage(
+        lambda t: newest(t).unlink(), "its completed file is lost", is_silent=True
+    ),
+    "the completed file of an older commit is lost": Damage(
+        lambda t: newest(t, at=-2).unlink(), "its completed file is lost", is_silent=True
+    ),
+    "a commit has a name of another table version": Damage(
+        lambda t: newest(t).rename(newest(t).with_name(f"{newest(t).name[:17]}_{newest(t).name}")),
+        "has a name of another table version",
+        is_silent=True,
+    ),
     "a replacecommit replaces a file group that lives": Damage(
         replaces_what_lives, "its rows do not count", is_silent=True
     ),
-    "a folder in the place of a commit": Damage(
-        lambda t: folder_at(newest(t)), "a folder stands at", undoes=1, is_silent=True
-    ),
+    "a folder in the place of a commit": Damage(lambda t: folder_at(newest(t)), "a folder stands at", is_silent=True),
     "the newest commit is cut": Damage(lambda t: cut(newest(t)), r"\.deltacommit", undoes=1),
     "the newest commit is empty": Damage(lambda t: cut(newest(t), 0), r"\.deltacommit", undoes=1),
     "the newest commit is garbage": Damage(lambda t: newest(t).write_bytes(b"garbage"), r"\.deltacommit", undoes=1),
@@ -364,6 +376,7 @@ DAMAGES = {
     ),
     "an instant of 2099": Damage(lambda t: future(t, newest(t)), FUTURE),
     "a pending write of 2099": Damage(lambda t: (t / f".hoodie/{FUTURE}.deltacommit.requested").touch(), FUTURE),
+    "an unfinished savepoint of 2099": Damage(lambda t: (t / f".hoodie/{FUTURE}.savepoint.inflight").touch(), FUTURE),
     "a clean of 2099": Damage(lambda t: _future_service(t, "clean"), FUTURE),
     "an instant that is no moment": Damage(
         lambda t: (t / f".hoodie/{newest(t).name[:12]}99999.deltacommit.requested").touch(), "99999"
@@ -414,6 +427,12 @@ DAMAGES = {
         lambda t: file_at(t / ".hoodie/.hoodie_py/rows"), "a file stands at"
     ),
     "a file in the place of the metadata table": Damage(lambda t: file_at(t / ".hoodie/metadata"), "a file stands at"),
+    "a file in the place of the history of columns": Damage(
+        lambda t: file_at(t / ".hoodie/.schema"), "a file stands at"
+    ),
+    "a file in the place of another version's timeline": Damage(
+        lambda t: file_at(t / ".hoodie/timeline"), "a file stands at"
+    ),
     "a file in the place of the markers": Damage(lambda t: file_at(t / ".hoodie/.temp"), "a file stands at"),
     "a file of a savepoint is gone": Damage(lambda t: saved_file(t).unlink(), "of savepoint"),
     "the place of a consumer is garbage": Damage(
@@ -469,6 +488,16 @@ DAMAGES = {
         lambda t: replaced(t / PROPERTIES, "MERGE_ON_READ", "COPY_ON_WRITE"), "COPY_ON_WRITE", KNOWN
     ),
     "a table name that is empty": Damage(stated("hoodie.table.name", ""), "has no hoodie.table.name", KNOWN),
+    "a version that no table has": Damage(stated("hoodie.table.version", "7"), "hoodie.table.version is 7", KNOWN),
+    "a timeline layout of another version": Damage(
+        stated("hoodie.timeline.layout.version", "2"), "hoodie.timeline.layout.version is 2", KNOWN
+    ),
+    "base files that are said to be of another format": Damage(
+        stated("hoodie.table.base.file.format", "ORC"), "hoodie.table.base.file.format is ORC", KNOWN
+    ),
+    "a key generator type that there is not": Damage(
+        stated("hoodie.table.keygenerator.type", "NOPE"), "which is no key generator", KNOWN
+    ),
     "a version that is not a number": Damage(stated("hoodie.table.version", "six"), "is not a number", KNOWN),
     "a table type that is none": Damage(stated("hoodie.table.type", "COPY"), "none of its values", KNOWN),
     "a flag that is none": Damage(stated("hoodie.populate.meta.fields", "maybe"), "true or false", KNOWN),

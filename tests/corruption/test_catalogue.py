@@ -8,8 +8,8 @@ import pytest
 
 import hoodie
 from hoodie.cli.__main__ import main
-from hoodie.errors import HoodieError
-from tests.corruption.catalogue import DAMAGES, PROPERTIES, base, cut, findings, make, replaced
+from hoodie.errors import CorruptFileError, HoodieError
+from tests.corruption.catalogue import DAMAGES, FUTURE, PROPERTIES, base, cut, findings, make, newest, replaced
 from tests.golden_tables import copy_golden
 
 ROUNDS = 5
@@ -115,6 +115,14 @@ def test_damage_is_named_and_mended_by_what_the_doctor_prints(name, whole, state
     assert table.scan().count() == len(states[damage.undoes]) + 1
 
 
+def test_a_write_does_not_roll_back_what_was_completed(whole, tmp_path):
+    path = tmp_path / "table"
+    shutil.copytree(whole, path)
+    newest(path, at=-2).unlink()
+    with pytest.raises(CorruptFileError, match="its completed file is lost"):
+        hoodie.open_table(path).upsert([{"id": 100, "city": "rome", "ts": 9, "fare": 9.0}])
+
+
 OF_VERSION_9 = {
     "a base file is missing": (lambda t: base(t, "a").unlink(), r"a/.*\.parquet", "copy"),
     "a folder without partition metadata": (
@@ -127,7 +135,18 @@ OF_VERSION_9 = {
         "'nope'",
         "command",
     ),
+    "a completion of 2099": (lambda t: renamed_newest(t, FUTURE), "completed in the future", "copy"),
+    "a completion that is no moment": (
+        lambda t: renamed_newest(t, "20269999999999999"),
+        "no time of completion",
+        "copy",
+    ),
 }
+
+
+def renamed_newest(table, completion):
+    path = max((table / ".hoodie/timeline").glob("*_*commit"))
+    path.rename(path.with_name(f"{path.name[:17]}_{completion}{path.suffix}"))
 
 
 @pytest.mark.parametrize("name", OF_VERSION_9)

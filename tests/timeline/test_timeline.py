@@ -190,8 +190,8 @@ def test_neither_a_pending_compaction_nor_a_pending_clean_holds_a_pull_back():
         (["1.commit", "2.commit"], ["5.commit"], True),
         ([], ["1.commit"], False),
         (
-            ["1.commit", "1.savepoint", "2.clustering.requested"],
-            ["1.commit", "1.savepoint", "2.clustering.requested"],
+            ["1.commit", "1.savepoint", "2.compaction.requested"],
+            ["1.commit", "1.savepoint", "2.compaction.requested"],
             False,
         ),
         (["1.commit", "1.savepoint"], ["1.commit", "1.savepoint", "5.commit"], True),
