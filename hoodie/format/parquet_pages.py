@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +36,7 @@ from hoodie.format.thrift_compact import (
     text,
     varint_at,
 )
+from hoodie.model.once import once
 
 _MAGIC = b"PAR1"
 _TAIL_BYTES = 8
@@ -108,7 +110,7 @@ class PageReader:
             CorruptFileError: a page does not decode.
         """
         found = self._file.metadata.row_group(group)
-        if not len(rows) or _ARROW_SCHEMA in (self._file.metadata.metadata or {}):
+        if not len(rows) or self._states_arrow_types:
             return {}
         alike: dict[int, list[_Picked]] = {}
         try:
@@ -132,7 +134,7 @@ class PageReader:
             CorruptFileError: a page does not decode.
         """
         found = self._file.metadata.row_group(group)
-        if _ARROW_SCHEMA in (self._file.metadata.metadata or {}):
+        if self._states_arrow_types:
             return None
         try:
             column = next(each for each in map(found.column, range(found.num_columns)) if each.path_in_schema == name)
@@ -140,6 +142,7 @@ class PageReader:
                 column.physical_type != "BYTE_ARRAY"
                 or column.compression not in _CODECS
                 or column.num_values != found.num_rows
+                or _begin_mixed(self._data, column)
             ):
                 return None
             pages = _pages_of(self._data, column)
@@ -163,6 +166,11 @@ class PageReader:
         if pa.types.is_dictionary(found_values.type):
             found_values = found_values.dictionary_decode()
         return places - begins[page] + pages.rows[wanted[page]], found_values
+
+    @once
+    def _states_arrow_types(self) -> bool:
+        """All of the footer's texts are copied for it, among them that of a bloom filter."""
+        return _ARROW_SCHEMA in (self._file.metadata.metadata or {})
 
     def _picked(self, group: Any, names: frozenset[str], rows: _Ints) -> Iterator[_Picked]:
         schema = self._file.schema_arrow
@@ -231,34 +239,46 @@ def _is_text(kind: pa.DataType) -> bool:
 
 def _pages_of(data: memoryview, column: Any) -> _Pages:
     """Raises ValueError, IndexError or KeyError where they are not as they are known here."""
-    at = column.data_page_offset
     dictionary = None
-    if column.has_dictionary_page and column.dictionary_page_offset and column.dictionary_page_offset < at:
-        at = column.dictionary_page_offset
-    stop = at + column.total_compressed_size
-    if not 0 <= at <= stop <= len(data):
-        raise ValueError(column)
     begins: list[int] = []
     heads: list[_Head] = []
-    while at < stop:
-        begin = at
-        head = _page_head(data[at : min(stop, at + _MOST_HEAD_BYTES)])
-        at += head.end + head.size
-        if (
-            at > stop
-            or head.size < 0
-            or head.values < 0
-            or (head.is_dictionary and begins)
-            or len(begins) > _MOST_PAGES
-        ):
+    stop = 0
+    for begin, head in _heads(data, column):
+        stop = begin + head.end + head.size
+        if (head.is_dictionary and begins) or len(begins) > _MOST_PAGES:
             raise ValueError(begin)
         if head.is_dictionary:
-            dictionary = begin, at
+            dictionary = begin, stop
         else:
             begins.append(begin)
             heads.append(head)
     rows = np.concatenate([[0], np.cumsum([head.values for head in heads], dtype=np.int64)])
     return _Pages(np.array([*begins, stop]), rows, dictionary, [head.bounds for head in heads])
+
+
+def _begin_mixed(data: memoryview, column: Any) -> bool:
+    """Whether the first two pages overlap: then the column is not sorted, and nearly all pages may have any value."""
+    pages = (head for _, head in _heads(data, column) if not head.is_dictionary)
+    bounds = [head.bounds for head in islice(pages, 2)]
+    first, second = bounds if len(bounds) == 2 else (None, None)
+    return first is not None and second is not None and first[1] > second[0]
+
+
+def _heads(data: memoryview, column: Any) -> Iterator[tuple[int, _Head]]:
+    """Where each page begins, and its head; raises as `_pages_of`."""
+    at = column.data_page_offset
+    if column.has_dictionary_page and column.dictionary_page_offset and column.dictionary_page_offset < at:
+        at = column.dictionary_page_offset
+    stop = at + column.total_compressed_size
+    if not 0 <= at <= stop <= len(data):
+        raise ValueError(column)
+    while at < stop:
+        head = _page_head(data[at : min(stop, at + _MOST_HEAD_BYTES)])
+        after = at + head.end + head.size
+        if after > stop or head.size < 0 or head.values < 0:
+            raise ValueError(at)
+        yield at, head
+        at = after
 
 
 def _page_head(data: memoryview) -> _Head:
