@@ -20,6 +20,9 @@ from hoodie.storage.base import ConditionalStorage, Storage
 
 log = logging.getLogger("hoodie")
 
+_YOUNG_S = 1.0
+"""A mark that is younger was not taken for dead by anybody."""
+
 
 @dataclass(frozen=True)
 class _Mark:
@@ -170,7 +173,7 @@ class StorageLiveness:
 
     def _is_recent(self, ours: _Ours) -> bool:
         """Too young to have been taken for dead by anybody: nobody needs to be asked whose the mark is."""
-        return past_s(ours.start) < min(1.0, self._expiry_s / 4)
+        return past_s(ours.start) < min(_YOUNG_S, self._expiry_s / 4)
 
     def _names(self, path: str, ours: _Ours) -> bool:
         mark, _ = self._read(path)

@@ -107,6 +107,7 @@ class MetadataTable:
         """Partition of the metadata table -> why it gave no answer."""
         self.is_gone = False
         """It was dropped since the table was opened."""
+        self._held: Sequence[str] = ()
 
     @classmethod
     def open(
@@ -117,12 +118,15 @@ class MetadataTable:
         cache: Cache,
         *,
         undone: Collection[InstantTime] = (),
+        held: Sequence[str] = (),
     ) -> MetadataTable:
         """The metadata table of the table at the storage's root, for a snapshot of that with this timeline.
 
-        `undone`: instants that whoever opens it is about to take back, and that are on no timeline any more.
+        `undone`: instants that whoever opens it is about to take back, and that are on no timeline any more. `held`: for the holder of
+        the table's lock, the partitions that it asks for: none of them is dropped meanwhile.
         """
         table = cls(storage, cache, config.raw)
+        table._held = held
         table.reasons.update(dict.fromkeys(_names(config.raw.get(_INFLIGHT, "")), "it is still being made"))
         if table._available:
             try:
@@ -303,7 +307,7 @@ class MetadataTable:
             slices = [] if self._view is None else self._there(self._view, partition)
             pieces = self._numbered(partition, slices)
             # Whoever drops a metadata table changes the properties first. So what was listed until now is whole.
-            if not self._is_named(partition):
+            if partition not in self._held and not self._is_named(partition):
                 self.is_gone = True
                 raise CorruptFileError("it was dropped")
             self._slices[partition] = pieces

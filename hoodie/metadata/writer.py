@@ -134,13 +134,16 @@ class MetadataWriter:
         undone: Collection[InstantTime],
         *,
         is_new: bool = False,
+        has_lock: bool = True,
     ) -> MetadataWriter:
-        """The metadata table of a table with this timeline; `config` as the properties are now.
+        """The metadata table of a table with this timeline; `config` as the properties are now. `has_lock`: the caller holds the
+        table's lock, so that nobody drops a partition meanwhile.
 
         Raises:
             CorruptFileError, MissingFileError, UnsupportedTableError, FileNotFoundError: it cannot be kept up.
         """
-        table = MetadataTable.open(context.storage, config, timeline, context.cache, undone=undone)
+        names = [each.name for each in partitions if has_lock]
+        table = MetadataTable.open(context.storage, config, timeline, context.cache, undone=undone, held=names)
         pieces = {}
         for each in partitions:
             with naming(each):

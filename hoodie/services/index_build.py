@@ -315,7 +315,7 @@ def _read_ahead(context: TableContext, partition: KeptPartition, cache: dict[Has
         try:
             config = parse_table_config(look_at_metadata_table(context.storage).properties, uri=context.storage.uri)
             timeline = context.active.load()
-            writer = MetadataWriter.open(context, config, timeline, [KEPT[0]], ())
+            writer = MetadataWriter.open(context, config, timeline, [KEPT[0]], (), has_lock=False)
             partition.first(replace(writer.scope, cache=cache), writer.table.sizes())
         except _CHANGED:
             continue  # the lock's holder sees whether that stays so

@@ -13,6 +13,7 @@ A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
 D = TypeVar("D")
+E = TypeVar("E")
 
 
 class _TakesMany(Protocol):
@@ -34,6 +35,16 @@ def together(
     fourth: Callable[[], D],
     /,
 ) -> tuple[A, B, C, D]: ...
+@overload
+def together(
+    storage: _TakesMany,
+    first: Callable[[], A],
+    second: Callable[[], B],
+    third: Callable[[], C],
+    fourth: Callable[[], D],
+    fifth: Callable[[], E],
+    /,
+) -> tuple[A, B, C, D, E]: ...
 def together(storage: _TakesMany, first: Callable[[], Any], /, *others: Callable[[], Any]) -> tuple[Any, ...]:
     """The answers to calls that do not need each other's: at the same time where the storage is far away, else one by one.
 

@@ -6,7 +6,7 @@ so the partition gets new ones, also where nothing was written into it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from hoodie.errors import CommitConflictError
 from hoodie.format.bucket_rules import CONFIGS, rules_path
@@ -18,6 +18,7 @@ from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.instant import InstantTime
 from hoodie.model.names import join, parse_base_file
 from hoodie.storage.base import Storage
+from hoodie.txn.metadata_table import Seen
 from hoodie.view.context import TableContext
 
 _REPLACES = (Action.REPLACECOMMIT, Action.CLUSTERING)
@@ -26,13 +27,13 @@ _REPLACES = (Action.REPLACECOMMIT, Action.CLUSTERING)
 class KeptRings:
     """A `Participant` of `txn/participants.py`."""
 
-    def before_plan(self, context: TableContext, properties: Mapping[str, str] | None) -> None:
+    def before_plan(self, context: TableContext, seen: Seen | None) -> None:
         pass
 
     def takes_part(self, action: Action) -> bool:
         return action in (Action.REPLACECOMMIT, Action.ROLLBACK, Action.RESTORE)
 
-    def before_completion(self, context: TableContext, change: Change, properties: Mapping[str, str] | None) -> None:
+    def before_completion(self, context: TableContext, change: Change, seen: Seen | None) -> None:
         undone = {time for time, action in change.undone if action in _REPLACES}
         if undone:
             _forget(context.storage, undone)

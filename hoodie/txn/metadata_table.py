@@ -19,6 +19,7 @@ from hoodie.model.names import HOODIE, METADATA_TABLE, PROPERTIES, PROPERTIES_BA
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.many import together
 from hoodie.timeline.active import ActiveTimeline
+from hoodie.timeline.timeline import Timeline
 
 log = logging.getLogger("hoodie")
 
@@ -33,6 +34,20 @@ class MetadataState(NamedTuple):
     left_behind: Sequence[FileInfo]
 
 
+class Seen(NamedTuple):
+    """The table as it was looked at under the lock a moment ago."""
+
+    properties: Mapping[str, str]
+    timeline: Timeline
+    metadata_folder: Sequence[FileInfo] | None
+    """What `list_metadata_folder` gave, at the same time."""
+
+
+def list_metadata_folder(active: ActiveTimeline, storage: Storage) -> Sequence[FileInfo] | None:
+    """What stands in the folder of the metadata table; None where the timeline, when it was loaded last, showed that there is none."""
+    return storage.list(METADATA_TABLE) if active.may_have(METADATA_TABLE) else None
+
+
 def look_at_metadata_table(storage: Storage) -> MetadataState:
     """Raises FileNotFoundError: there are no properties, nor a backup of them."""
     (path, data), left_behind = together(
@@ -41,8 +56,11 @@ def look_at_metadata_table(storage: Storage) -> MetadataState:
     return MetadataState(parse_properties_file(data, path=f"{path} of table {storage.uri}"), left_behind)
 
 
-def metadata_state(active: ActiveTimeline, storage: Storage, properties: Mapping[str, str]) -> MetadataState:
-    """The same where the properties were read already, and the timeline is loaded: no folder is listed that it does not show."""
+def metadata_state(active: ActiveTimeline, storage: Storage, seen: Seen) -> MetadataState:
+    """The same from what was seen already: no folder is listed again, or that the timeline does not show."""
+    properties = seen.properties
+    if seen.metadata_folder is not None:
+        return MetadataState(properties, seen.metadata_folder)
     announced = any(properties[key].strip() for key in properties if key.startswith(_KEYS))
     return MetadataState(properties, storage.list(METADATA_TABLE) if announced else active.list_beside(METADATA_TABLE))
 

@@ -26,6 +26,7 @@ from hoodie.timeline.timeline import WRITES
 from hoodie.txn.hash_rings import KeptRings
 from hoodie.txn.metadata_table import (
     MetadataState,
+    Seen,
     announce,
     drop_metadata_table,
     drop_others,
@@ -42,15 +43,15 @@ class Participant(Protocol):
     rollback or a restore is carried on by the next process.
     """
 
-    def before_plan(self, context: TableContext, properties: Mapping[str, str] | None) -> None:
-        """Before an action is planned. `properties`: those of the table, read under the lock with the timeline; None: not yet."""
+    def before_plan(self, context: TableContext, seen: Seen | None) -> None:
+        """Before an action is planned. `seen`: the table, looked at under the lock; None: it was not yet."""
         ...
 
     def takes_part(self, action: Action) -> bool:
         """Whether it is called when an instant of this action is completed; `action` as completed. Does no IO."""
         ...
 
-    def before_completion(self, context: TableContext, change: Change, properties: Mapping[str, str] | None) -> None:
+    def before_completion(self, context: TableContext, change: Change, seen: Seen | None) -> None:
         """When nothing stands against the instant, and its completed file comes next.
 
         That may still fail to land: what is kept for an instant counts only when the instant is completed. Another process may have
@@ -74,8 +75,8 @@ class KeptMetadataTable:
     `hoodie.metadata.enable=true`, or asks for one of those partitions, gets one where there is none.
     """
 
-    def before_plan(self, context: TableContext, properties: Mapping[str, str] | None) -> None:
-        state = _state_of(context, properties)
+    def before_plan(self, context: TableContext, seen: Seen | None) -> None:
+        state = _state_of(context, seen)
         partitions = _kept_partitions(context, state.properties)
         if partitions:
             state = drop_others(context.storage, state, [each.name for each in partitions])
@@ -93,14 +94,14 @@ class KeptMetadataTable:
     def takes_part(self, action: Action) -> bool:
         return action in WRITES or action in (Action.CLEAN, Action.ROLLBACK, Action.RESTORE)
 
-    def before_completion(self, context: TableContext, change: Change, properties: Mapping[str, str] | None) -> None:
+    def before_completion(self, context: TableContext, change: Change, seen: Seen | None) -> None:
         # Another writer may have made one since the table was opened, or have dropped it.
-        state = _state_of(context, properties)
+        state = _state_of(context, seen)
         partitions = _kept_partitions(context, state.properties)
         while partitions:
             state = drop_others(context.storage, state, [each.name for each in partitions])
             try:
-                _keep_up(context, state, change, partitions)
+                _keep_up(context, state, change, partitions, seen)
             except FAULTS as exc:
                 require_held(context)
                 remaining = without(partitions, exc)
@@ -120,15 +121,20 @@ class KeptMetadataTable:
                 drop_metadata_table(context.storage, state)
 
 
-def _state_of(context: TableContext, properties: Mapping[str, str] | None) -> MetadataState:
+def _state_of(context: TableContext, seen: Seen | None) -> MetadataState:
     storage = context.storage
-    return (
-        look_at_metadata_table(storage) if properties is None else metadata_state(context.active, storage, properties)
-    )
+    return look_at_metadata_table(storage) if seen is None else metadata_state(context.active, storage, seen)
 
 
-def _keep_up(context: TableContext, state: MetadataState, change: Change, partitions: Sequence[KeptPartition]) -> None:
-    timeline, uri = context.active.load(), context.storage.uri
+def _keep_up(
+    context: TableContext,
+    state: MetadataState,
+    change: Change,
+    partitions: Sequence[KeptPartition],
+    seen: Seen | None,
+) -> None:
+    timeline = context.active.load() if seen is None else seen.timeline
+    uri = context.storage.uri
     try:
         keep_up(context, parse_table_config(state.properties, uri=uri), timeline, change, partitions)
     except ListingNeededError as exc:
@@ -186,17 +192,17 @@ def takes_part(context: TableContext, action: Action) -> bool:
     return any(participant.takes_part(action) for participant in participants_of(context))
 
 
-def before_plan(context: TableContext, properties: Mapping[str, str] | None = None) -> None:
-    """Call all of them; under the lock. `properties`: as `Participant.before_plan` has them."""
+def before_plan(context: TableContext, seen: Seen | None = None) -> None:
+    """Call all of them; under the lock. `seen`: as `Participant.before_plan` has it."""
     for participant in participants_of(context):
-        participant.before_plan(context, properties)
+        participant.before_plan(context, seen)
 
 
-def before_completion(context: TableContext, change: Change, properties: Mapping[str, str] | None = None) -> None:
+def before_completion(context: TableContext, change: Change, seen: Seen | None = None) -> None:
     """Call those that take part in it; under the lock."""
     for participant in participants_of(context):
         if participant.takes_part(change.instant.action):
-            participant.before_completion(context, change, properties)
+            participant.before_completion(context, change, seen)
 
 
 def before_removal(context: TableContext, time: InstantTime) -> None:

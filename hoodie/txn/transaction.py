@@ -47,6 +47,7 @@ from hoodie.txn.conflict import BasedOn, Conflict, Footing, find_conflict, find_
 from hoodie.txn.critical import refuse_amid_restore
 from hoodie.txn.gate import is_closed, wait_at_gate
 from hoodie.txn.heartbeat import Heartbeat, Life, format_writer, life_of, writer_of, writers_beside
+from hoodie.txn.metadata_table import Seen, list_metadata_folder
 from hoodie.txn.participants import before_completion, before_plan
 from hoodie.txn.same_table import require_same_table
 from hoodie.view.columns import column_history, history_after, keep_history
@@ -144,19 +145,21 @@ class Transaction:
         requested: bytes = b"",
         last_view: FileSystemView | None = None,
         non_blocking: bool = False,
+        hold: ExitStack | None = None,
     ) -> tuple[Transaction, P]:
         """Plan on the newest snapshot and make the instant known, in one critical section.
 
         `plan` runs under the lock: it must be quick and do no IO but listings. `describe` gives the content of the
         inflight file: the file groups that the plan touches. `requested`: that of the requested file. `last_view`: a view that
-        still holds if the timeline is the same. `non_blocking`: as the field says.
+        still holds if the timeline is the same. `non_blocking`: as the field says. `hold`: gets the lock, for who releases it while
+        he goes on; else it is released.
         """
         transaction: Transaction | None = None
         try:
-            with ExitStack() as hold:
-                now, snapshot = _locked(context, hold, last_view)
-                before_plan(context, now.raw)
-                refuse_lost_types(context.active, snapshot.timeline, now.raw, table=context.storage.uri)
+            with ExitStack() as lock:
+                snapshot, seen = _locked(context, lock, last_view)
+                before_plan(context, seen)
+                refuse_lost_types(context.active, snapshot.timeline, seen.properties, table=context.storage.uri)
                 refuse_amid_restore(context, snapshot.timeline)
                 ahead = _ahead_of(context, snapshot.timeline, beside_strangers=non_blocking)
                 planned = plan(snapshot, ahead)
@@ -183,6 +186,8 @@ class Transaction:
                 context.active.create(inflight, context.active.encode_commit(inflight, described))
                 # Was held all the time if it is now: no plan of a compaction has come between.
                 transaction._require_held(context.lock.is_known_lost())
+                if hold is not None:
+                    hold.push(lock.pop_all())
         except BaseException:
             if transaction is not None:
                 transaction.heartbeat.abandon()
@@ -249,8 +254,13 @@ class Transaction:
         """What is written from now on is planned on this snapshot, as an `OutdatedPlanError` had it."""
         self.started_on, self.planned_on, self.announced = snapshot.timeline, None, announced
 
-    def commit(self, metadata: CommitMetadata, footing: Footing) -> None:
+    def commit(
+        self, metadata: CommitMetadata, footing: Footing, *, name_files: Callable[[], None] | None = None
+    ) -> None:
         """Publish the completed instant.
+
+        `name_files`: gives the files their final names, where that takes moments; a far storage does so while it is looked whether
+        anything stands against the commit.
 
         Raises:
             OutdatedPlanError: others changed what this write was planned on, before its instant; see `follow`.
@@ -265,15 +275,17 @@ class Transaction:
             schema_json = with_docs(metadata.schema_json or "", history.now)
             metadata = replace(metadata, schema_json=schema_json, extra={**metadata.extra, **latest})
         metadata = replace(metadata, extra={**metadata.extra, **self.writer, NONCE: uuid.uuid4().hex})
-        context.clock.wait_until_passed(self.instant, step_s=self._told_in_steps(metadata))
-        self._wait_until_later_than_slices(footing.based_on)
+        if name_files is not None and context.storage.can.at_once == 1:
+            name_files()
+            name_files = None
         patience = Patience(context.lock_timeout_s)
         while True:
             with ExitStack() as hold:
                 try:
-                    landed = self._complete(metadata, footing, history, hold)
+                    landed = self._complete(metadata, footing, history, hold, name_files)
                 except StrangerAtWorkError:
                     hold.close()
+                    name_files = None
                     if not patience.pause(context.clock):
                         raise
                     continue
@@ -290,30 +302,51 @@ class Transaction:
         self.completed_at = None if completed is None else completed.completion
 
     def _complete(
-        self, metadata: CommitMetadata, footing: Footing, history: ColumnHistory | None, hold: ExitStack
+        self,
+        metadata: CommitMetadata,
+        footing: Footing,
+        history: ColumnHistory | None,
+        hold: ExitStack,
+        name_files: Callable[[], None] | None,
     ) -> Instant:
         """Check and complete, under the lock, which `hold` gets; gives the completed instant."""
         context = self.context
+        look = partial(self._look, metadata, footing, hold)
+        epoch, snapshot, seen, has_lock = (
+            look() if name_files is None else together(context.storage, look, name_files)[0]
+        )
+        snapshot = self._check(snapshot, metadata, footing)
+        change = change_of_commit(self._completed, metadata)
+        before_completion(context, change, seen._replace(timeline=snapshot.timeline))
+        if history is not None:
+            keep_history(context.active, context.active.load(), history, self.instant)
+        self._require_held(self.heartbeat.is_lost() or not has_lock or context.lock.is_known_lost())
+        return self._publish(metadata, epoch, snapshot.timeline)
+
+    def _look(
+        self, metadata: CommitMetadata, footing: Footing, hold: ExitStack
+    ) -> tuple[Hashable, Snapshot, Seen, bool]:
+        """Take the lock as soon as the clock allows a commit, and look at the table: the epoch, what the table is, and whether the
+        lock is still held.
+        """
+        context = self.context
+        context.clock.wait_until_passed(self.instant, step_s=self._told_in_steps(metadata))
+        self._wait_until_later_than_slices(footing.based_on)
         take_lock = partial(hold.enter_context, context.lock.held(context.lock_timeout_s))
         _, epoch = together(context.storage, take_lock, self._epoch)
         while True:
             # The epoch was taken before this look: whoever commits from now on makes it another one, unless he is seen here.
-            has_lock, snapshot, now, newest_epoch = together(
+            has_lock, snapshot, now, newest_epoch, folder = together(
                 context.storage,
                 context.lock.is_held,
                 context.snapshot,
                 partial(_require_same_table, context, places_rows=not self.claimed),
                 self._epoch,
+                partial(list_metadata_folder, context.active, context.storage),
             )
             if newest_epoch == epoch:
-                break
+                return epoch, snapshot, Seen(now.raw, snapshot.timeline, folder), has_lock
             epoch = newest_epoch  # another write was committed while this one waited for the lock
-        snapshot = self._check(snapshot, metadata, footing)
-        before_completion(context, change_of_commit(self._completed, metadata), now.raw)
-        if history is not None:
-            keep_history(context.active, context.active.load(), history, self.instant)
-        self._require_held(self.heartbeat.is_lost() or not has_lock or context.lock.is_known_lost())
-        return self._publish(metadata, epoch, snapshot.timeline)
 
     def _history_after(self, metadata: CommitMetadata) -> ColumnHistory | None:
         """The history of columns after this commit; `metadata` may state the columns with their ids, or their schema."""
@@ -599,19 +632,20 @@ class Transaction:
         )
 
 
-def _locked(context: TableContext, hold: ExitStack, last_view: FileSystemView | None) -> tuple[TableConfig, Snapshot]:
+def _locked(context: TableContext, hold: ExitStack, last_view: FileSystemView | None) -> tuple[Snapshot, Seen]:
     """The table under the lock, which `hold` gets; where the gate is closed, who closed it goes first."""
     may_wait = True
     while True:
         hold.enter_context(context.lock.held(context.lock_timeout_s))
-        now, snapshot, waits = together(
+        now, snapshot, waits, folder = together(
             context.storage,
             partial(_require_same_table, context, places_rows=True),
             partial(context.snapshot, last_view),
             partial(is_closed, context),
+            partial(list_metadata_folder, context.active, context.storage),
         )
         if not (waits and may_wait):
-            return now, snapshot
+            return snapshot, Seen(now.raw, snapshot.timeline, folder)
         hold.close()
         wait_at_gate(context)
         may_wait = False

@@ -11,6 +11,7 @@ import logging
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -35,8 +36,9 @@ from hoodie.model.streams import format_batch
 from hoodie.options.clustering import ClusteringOptions
 from hoodie.options.fits import check_non_blocking
 from hoodie.options.option import option_name
-from hoodie.options.values import LogBlockFormat
+from hoodie.options.values import OUTSIDE_INDEXES, LogBlockFormat
 from hoodie.options.write import WriteOptions
+from hoodie.storage.many import together
 from hoodie.telemetry import note, span
 from hoodie.txn.ahead import Ahead
 from hoodie.txn.conflict import Footing, format_absent_in
@@ -58,6 +60,10 @@ log = logging.getLogger("hoodie")
 
 MAX_TURNS = 10
 """How often a write adapts its plan to what others completed first, under the same instant."""
+
+
+_QUICK_BYTES = 8 * 1024 * 1024
+"""So much a store copies in moments, for which others can wait for the lock."""
 
 
 @dataclass
@@ -129,16 +135,24 @@ class Attempt:
         may_do_nothing = self._options.only_stored and not self._options.commits_empty
         if may_do_nothing and not self._plan_on(located, self._snapshot, Ahead({})).tasks:
             return self._nothing()
+        with ExitStack() as hold:
+            return self._run_located(located, hold)
+
+    def _run_located(self, located: Located, hold: ExitStack) -> CommitResult:
+        """Plan, write and publish; `hold` gets the lock, until the instant is known and the files are being written."""
+        storage = self._context.storage
         with span("write.plan"):
-            transaction, plan = self.plan(located)
+            transaction, plan = self.plan(located, hold)
             note(instant=transaction.instant, files=len(plan.tasks))
         with transaction:
             written = Written()
+            if storage.can.at_once == 1 or transaction.ahead.writes:  # else a request that the files need not wait for
+                hold.close()
             for turn in count(1):
                 try:
                     transaction.before_writing(self._footing(plan))
                     with span("write.files", files=len(plan.tasks)):
-                        plan = self.write(transaction, plan, written)
+                        plan, _ = together(storage, partial(self.write, transaction, plan, written), hold.close)
                     transaction.before_publishing(self._footing(plan))
                     with span("write.commit"):
                         self.publish(transaction, plan, written)
@@ -169,8 +183,8 @@ class Attempt:
         self.located = result
         return result
 
-    def plan(self, located: Located) -> tuple[Transaction, WritePlan]:
-        """The instant, and which files it writes."""
+    def plan(self, located: Located, hold: ExitStack | None = None) -> tuple[Transaction, WritePlan]:
+        """The instant, and which files it writes; `hold` as `Transaction.start` takes it."""
         return Transaction.start(
             self._context,
             Action.REPLACECOMMIT if self._replaces else action_of(self._context.config.table_type),
@@ -179,6 +193,7 @@ class Attempt:
             requested=encode_replace_plan(self._batch.operation) if self._replaces else b"",
             last_view=self._snapshot.view,
             non_blocking=self._is_non_blocking,
+            hold=hold,
         )
 
     def foresee(self) -> WritePlan:
@@ -271,14 +286,24 @@ class Attempt:
         copies = partial(staged_copies, context.storage, write_context, results, number=min(fresh, default=0))
         if not written.published:  # markers of one instant are all of one kind
             written.gathers_markers = options.gathers_markers(len(results))
-        leftovers = publish_files(
-            context, transaction.instant, results, copies, gathered_markers=written.gathers_markers
-        )
         is_first = not (written.published or written.numbers or self._rewritten)
-        # No task was tried twice, and no file was given up.
-        transaction.leftovers = leftovers if is_first and self._batch.engine.shares_memory else None
-        written.published.update(fresh)
-        self._placement.remember(context, results)
+
+        def name_files() -> None:
+            leftovers = publish_files(
+                context, transaction.instant, results, copies, gathered_markers=written.gathers_markers
+            )
+            # No task was tried twice, and no file was given up.
+            transaction.leftovers = leftovers if is_first and self._batch.engine.shares_memory else None
+            written.published.update(fresh)
+            self._placement.remember(context, results)
+
+        is_outside = not {context.config.index, options.index.type}.isdisjoint(OUTSIDE_INDEXES)
+        waits_for_names = bool(options.validators.queries) or is_outside
+        size_bytes = sum(result.stat.file_size_bytes for result in results)
+        takes_moments = len(results) <= context.storage.can.at_once and size_bytes <= _QUICK_BYTES
+        names_late = takes_moments and not waits_for_names
+        if not names_late:
+            name_files()
         metadata = commit_metadata(
             written.of(plan),
             operation=self._batch.operation,
@@ -294,7 +319,7 @@ class Attempt:
         )
         validate(context, metadata, options.validators)
         with self._placement.kept(context, self._batch, self.located, plan, written.results, write_context):
-            transaction.commit(metadata, self._footing(plan))
+            transaction.commit(metadata, self._footing(plan), name_files=name_files if names_late else None)
 
     def adapt(
         self, transaction: Transaction, plan: WritePlan, written: Written, outdated: OutdatedPlanError

@@ -8,6 +8,7 @@ import shutil
 
 import pytest
 
+from benchmarks.requests import Counting, chained
 from hoodie.errors import CommitOutcomeUnknownError, HoodieError
 from hoodie.model.enums import Action as TimelineAction
 from hoodie.storage.faults import Fault, FaultStorage, crash_points
@@ -189,6 +190,22 @@ def test_it_is_the_same_where_calls_that_do_not_need_each_other_are_made_at_the_
         assert seen in (scene.before, scene.after), fault
         recovered(scene, bare, clock, last_snapshot=seen.snapshot)
     assert died > 20 // EVERY
+
+
+@pytest.mark.long
+@pytest.mark.skipif(SERVER is not None, reason="in memory the order is the same in every run")
+@pytest.mark.parametrize("name", ["merge-on-read upsert", "copy-on-write upsert"])
+def test_nor_does_it_matter_which_of_these_calls_come_first(name):
+    """Here each thread but the caller's is faster than that: the lock is released late, and files have their names early."""
+    scene = scene_of(name, "bucket")
+    with chained(Counting()):
+        for fault in scene.points():
+            storage, clock = copy_of(scene.start)
+            assert crash(storage, clock, scene.action, fault, at_once=8), fault
+            bare, clock = left_by(storage)
+            seen = scene.seen(bare, clock)
+            assert seen in (scene.before, scene.after), fault
+            recovered(scene, bare, clock, last_snapshot=seen.snapshot)
 
 
 def test_recovery_run_twice_changes_nothing_more(scene):
