@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
@@ -125,8 +125,8 @@ class _Session:
                 table = self.table(statement.table)
                 values = None
                 if isinstance(statement, split.Update):
-                    values = {_column(table, name): text for name, text in statement.values}
-                change = hoodie.dml.rows.RowChange(statement.alias, values, statement.where)
+                    values = _by_column(table, statement.values)
+                change = hoodie.dml.rows.RowChange(statement.alias, values, statement.where, statement.before)
                 return table._change_rows(change, partial(self.data, table), self.options)
 
     def data(self, table: HoodieTable | None = None, scan: NewScan | None = None) -> dict[str, Any]:
@@ -172,7 +172,7 @@ class _Session:
 
         def rows(scan: NewScan) -> pa.Table:
             result = self.rows(statement.query, self.data(table, scan))
-            columns = [_column(table, name) for name in statement.columns or ()]
+            columns = [*_by_column(table, ((name, "") for name in statement.columns or ()))]
             columns = columns or (result.column_names if schema is None else schema.names)
             if len(columns) != result.num_columns:
                 raise OptionError(
@@ -211,14 +211,25 @@ class _Session:
                     raise OptionError(
                         f"an INSERT of the MERGE has {len(clause.values)} values, and table {table.config.name!r} {len(names)} columns"
                     )
-                values = {
-                    names[at] if name is None else _column(table, name): text
-                    for at, (name, text) in enumerate(clause.values)
-                }
+                values = _by_column(
+                    table,
+                    [(names[at] if name is None else name, text) for at, (name, text) in enumerate(clause.values)],
+                )
             merge = merge._and(
                 case[clause.case], clause.condition, None, updates=values, all_columns=clause.all_columns
             )
         return merge.execute()
+
+
+def _by_column(table: HoodieTable, values: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Raises OptionError: a column gets two values."""
+    result: dict[str, str] = {}
+    for name, text in values:
+        column = _column(table, name)
+        if column in result:
+            raise OptionError(f"the statement gives column {column!r} of table {table.config.name!r} two values")
+        result[column] = text
+    return result
 
 
 def _column(table: HoodieTable, name: str) -> str:

@@ -33,6 +33,7 @@ def stored(table):
     return sorted(tuple(row.values()) for row in table.scan(["id", "city", "fare"]).to_arrow().to_pylist())
 
 
+MERGE = "MERGE INTO trips t USING trips s ON t.id = s.id"
 BEFORE = [("a", "oslo", 1.0), ("b", "rome", 2.0), ("c", "rome", 3.0)]
 
 
@@ -152,6 +153,30 @@ def test_a_table_as_it_was_and_what_changed_since(trips):
             "MERGE INTO trips USING late ON trips.id = late.id WHEN NOT MATCHED BY TARGET THEN INSERT *;",
             [*BEFORE, ("z", "bern", 8.0)],
         ),
+        (
+            "MERGE INTO trips USING (VALUES ('a', 6), ('z', 7)) AS s(k, f) ON trips.id = s.k "
+            "WHEN MATCHED THEN UPDATE SET trips.fare = f "
+            "WHEN NOT MATCHED AND f > 6 THEN INSERT (id, city, fare, ts) VALUES (k, 'bern', f, 1)",
+            [("a", "oslo", 6.0), *BEFORE[1:], ("z", "bern", 7.0)],
+        ),
+        (
+            "MERGE INTO trips USING late AS s(k, c, f, t) ON trips.id = s.k WHEN MATCHED THEN UPDATE SET fare = f, ts = t",
+            [BEFORE[0], ("b", "rome", 9.0), BEFORE[2]],
+        ),
+        (
+            "WITH one AS (SELECT id FROM late), two AS (SELECT * FROM one WHERE id < 'q') UPDATE trips SET fare = (SELECT count(*) "
+            "FROM one) WHERE id IN (FROM two)",
+            [BEFORE[0], ("b", "rome", 2.0), BEFORE[2]],
+        ),
+        ("WITH x (k) AS (SELECT id FROM late) DELETE FROM trips WHERE id IN (SELECT k FROM x)", [BEFORE[0], BEFORE[2]]),
+        (
+            "WITH x AS (SELECT * FROM late) INSERT INTO trips WITH y AS (SELECT * FROM x WHERE id = 'z') SELECT * FROM y",
+            [*BEFORE, ("z", "bern", 8.0)],
+        ),
+        (
+            "WITH x AS (SELECT * FROM late) MERGE INTO trips USING x ON trips.id = x.id WHEN MATCHED THEN UPDATE SET *",
+            [BEFORE[0], ("b", "rome", 9.0), BEFORE[2]],
+        ),
     ],
 )
 def test_changes_are_one_commit(trips, statement, rows):
@@ -186,6 +211,16 @@ def test_a_path_is_a_table_and_names_of_any_case_are_found(trips):
             "needs a name",
         ),
         ("MERGE INTO trips USING trips ON 1 = 1", OptionError, "WHEN is missing"),
+        ("UPDATE trips SET fare = 1, Fare = 1", OptionError, "'fare' of table 'trips' two values"),
+        ("INSERT INTO trips (id, ID, city, ts) VALUES ('x', 'y', 'z', 1)", OptionError, "two values"),
+        ("UPDATE trips SET late.fare = 1", KeyFieldError, "late.fare"),
+        (f"{MERGE} WHEN MATCHED THEN UPDATE SET fare = 1, t.FARE = 2", OptionError, "two values"),
+        (f"{MERGE} WHEN MATCHED THEN UPDATE SET s.fare = 1", KeyFieldError, "s.fare"),
+        (f"{MERGE} WHEN NOT MATCHED THEN INSERT (id, Id) VALUES (s.id, s.id)", OptionError, "two values"),
+        (f"{MERGE} WHEN NOT MATCHED THEN INSERT (id, city) VALUES (s.id, t.city)", OptionError, 'table "t" not found'),
+        (f"{MERGE} WHEN NOT MATCHED AND t.ts = 1 THEN INSERT *", OptionError, 'table "t" not found'),
+        (f"{MERGE} WHEN NOT MATCHED BY SOURCE AND s.ts = 1 THEN DELETE", OptionError, 'table "s" not found'),
+        (f"{MERGE} WHEN NOT MATCHED BY SOURCE THEN UPDATE SET fare = s.fare", OptionError, 'table "s" not found'),
         ("CREATE TABLE x (a INT)", OptionError, "begins with 'CREATE'"),
         ("SELECT 1; SELECT 2", OptionError, "has 2"),
         ("", OptionError, "has 0"),

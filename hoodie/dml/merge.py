@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +22,9 @@ from hoodie.read.dataset import TableDataset
 from hoodie.read.pushdown import NewScan, Query
 from hoodie.write.keys import key_columns
 from hoodie.write.placement import is_global
+
+if TYPE_CHECKING:
+    import duckdb
 
 Result = TypeVar("Result")
 TARGET, SOURCE = "hoodie_target", "hoodie_source"
@@ -237,6 +240,7 @@ def run_merge(
         scan = _within(scan, partners_within(equal, changes.columns, source))
     with connection(uri, memory_bytes=memory_bytes, failed=failed) as con:
         register(con, {**tables, TARGET: TableDataset(scan), SOURCE: source}, failed)
+        _check_sides(con, join, clauses)
         for batch in pa.RecordBatchReader.from_stream(con.sql(query, params=parameters or None)):
             rows = pa.Table.from_batches([batch])
             if pc.any(pc.greater(rows.column(_PAIRS), 1)).as_py():
@@ -329,6 +333,18 @@ def _query(
         f"FROM (SELECT *, true AS {quoted(_IN_TARGET)}, row_number() OVER () AS {quoted(_ROW)} FROM {TARGET}) AS {t} {how} JOIN "
         f"(SELECT *, true AS {quoted(_IN_SOURCE)} FROM {SOURCE}) AS {s} ON {join.on} WHERE {picked} IS NOT NULL{or_pair}"
     )
+
+
+def _check_sides(con: duckdb.DuckDBPyConnection, join: Join, clauses: Sequence[Clause]) -> None:
+    """Raises an error of DuckDB where a clause for rows of one side names columns of the other, which are null in the join."""
+    sides = {
+        Case.NOT_MATCHED: f"{SOURCE} AS {quoted(join.source_alias)}",
+        Case.NOT_MATCHED_BY_SOURCE: f"{TARGET} AS {quoted(join.target_alias)}",
+    }
+    for clause in clauses:
+        texts = [text for text in (clause.condition, *(clause.updates or {}).values()) if isinstance(text, str)]
+        if texts and clause.case in sides:
+            con.execute(f"EXPLAIN SELECT {', '.join(f'({text})' for text in texts)} FROM {sides[clause.case]}")
 
 
 def _how(clauses: Sequence[Clause]) -> str:

@@ -22,6 +22,8 @@ class RowChange(NamedTuple):
     values: Mapping[str, str] | None
     """Column -> expression; None deletes the rows."""
     where: str | None
+    before: str
+    """WITH and its queries, or nothing."""
 
 
 def run_rows(
@@ -67,4 +69,4 @@ def _query(schema: pa.Schema, change: RowChange, keys: Sequence[str]) -> str:
             for f in schema
         ]
     where = f" WHERE {change.where}" if change.where is not None else ""
-    return f"SELECT {', '.join(columns)} FROM {TARGET} AS {row}{where}"
+    return f"{change.before} SELECT {', '.join(columns)} FROM {TARGET} AS {row}{where}"

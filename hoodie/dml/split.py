@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NoReturn
 
 from hoodie.dml.duck import quoted
@@ -10,6 +11,7 @@ from hoodie.dml.tokens import plain, statements, tokens_of
 from hoodie.errors import OptionError
 
 _CHANGES = "hudi_table_changes"
+_CHANGES_OF_ROWS = ("INSERT", "UPDATE", "DELETE", "MERGE")
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,8 @@ class Update:
     alias: str
     values: tuple[tuple[str, str], ...]
     where: str | None
+    before: str
+    """WITH and its queries, or nothing."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class Delete:
     table: str
     alias: str
     where: str | None
+    before: str
 
 
 @dataclass(frozen=True)
@@ -106,8 +111,13 @@ class _Reader:
         self.text = text.encode()
         self.tokens = tokens_of(text)
         self.at = 0
+        self.before = ""
+        """WITH and its queries, in front of a statement that changes rows."""
 
     def statement(self) -> Statement:
+        if self.tokens[0].says("WITH"):
+            self.at = self.behind_with()
+            self.before = self.slice(0, self.at)
         if self.take("MERGE"):
             return self.merge()
         if self.take("UPDATE"):
@@ -125,6 +135,12 @@ class _Reader:
             "methods of HoodieTable do the rest, such as create_table, alter and the services"
         )
 
+    def behind_with(self) -> int:
+        """Where the statement begins that changes rows; 0: it is a query."""
+        pairs = enumerate(pairwise(self.tokens), 1)
+        verbs = (at for at, (end, verb) in pairs if end.text == ")" and not verb.depth and verb.says(*_CHANGES_OF_ROWS))
+        return next(verbs, 0)
+
     def merge(self) -> MergeInto:
         self.expect("INTO")
         table = self.name("the table of the MERGE")
@@ -138,22 +154,28 @@ class _Reader:
             name = self.name("the source of the MERGE")
             end = self.find("ON")
             last = end - 1
+            if self.tokens[last].text == ")":  # columns of an alias, behind AS; else parameters of a function
+                opening = max(at for at in range(end) if self.tokens[at].text == "(" and not self.tokens[at].depth)
+                last = opening - 1 if self.tokens[opening - 2].says("AS") else last
             has_alias = self.tokens[last].is_name and last >= self.at and self.tokens[last - 1].text != "."
             self.at = (last - 1 if self.tokens[last - 1].says("AS") else last) if has_alias else end
             source = self.query(start, self.at, before="SELECT * FROM ")
         source_alias = self.alias() or name
         if source_alias is None:
             self.refuse("the query of a MERGE needs a name: USING (SELECT …) AS s")
+        if self.at < len(self.tokens) and self.tokens[self.at].text == "(":
+            start, self.at = self.at, self.find(")", depth=self.tokens[self.at].depth) + 1
+            source = replace(source, text=f"{source.text} AS {quoted(source_alias)}{self.slice(start, self.at)}")
         self.expect("ON")
         start = self.at
         self.at = self.find("WHEN")
         on = self.slice(start, self.at)
         clauses = []
         while self.at < len(self.tokens):
-            clauses.append(self.clause())
+            clauses.append(self.clause({table, alias}))
         return MergeInto(table, alias, source, source_alias, on, tuple(clauses))
 
-    def clause(self) -> MergeClause:
+    def clause(self, targets: set[str]) -> MergeClause:
         self.expect("WHEN")
         case = "MATCHED"
         if self.take("NOT"):
@@ -175,7 +197,7 @@ class _Reader:
             self.expect("SET")
             if self.take("*"):
                 return MergeClause(case, condition, all_columns=True)
-            return MergeClause(case, condition, self.assignments(end))
+            return MergeClause(case, condition, self.assignments(end, targets))
         self.expect("INSERT")
         if self.take("*"):
             return MergeClause(case, condition, all_columns=True)
@@ -193,13 +215,13 @@ class _Reader:
         alias = self.alias("SET") or table
         self.expect("SET")
         end = self.find("WHERE", or_end=True)
-        values = self.assignments(end)
-        return Update(table, alias, values, self.where())
+        values = self.assignments(end, {table, alias})
+        return Update(table, alias, values, self.where(), self.before)
 
     def delete(self) -> Delete:
         self.expect("FROM")
         table = self.name("the table of the DELETE")
-        return Delete(table, self.alias("WHERE") or table, self.where())
+        return Delete(table, self.alias("WHERE") or table, self.where(), self.before)
 
     def insert(self) -> Insert:
         overwrites = self.take("OVERWRITE")
@@ -208,13 +230,14 @@ class _Reader:
         self.take("TABLE")
         table = self.name("the table of the INSERT")
         columns = self.columns()
-        return Insert(
-            table, None if columns is None else tuple(columns), self.query(self.at, len(self.tokens)), overwrites
-        )
+        query = self.query(self.at, len(self.tokens), before="SELECT * FROM (" if self.before else "")
+        if self.before:
+            query = replace(query, text=f"{query.text})")
+        return Insert(table, None if columns is None else tuple(columns), query, overwrites)
 
     def query(self, start: int, end: int, before: str = "") -> Query:
         """These tokens as a query, with names in place of moments and pulls."""
-        out = before
+        out = f"{self.before} {before}"
         parts: list[tuple[str, Moment | Pull]] = []
         at, copied = start, self.tokens[start].start if start < end else len(self.text)
         while at < end:
@@ -275,14 +298,17 @@ class _Reader:
         self.at = len(self.tokens)
         return text
 
-    def assignments(self, end: int) -> tuple[tuple[str, str], ...]:
+    def assignments(self, end: int, targets: set[str]) -> tuple[tuple[str, str], ...]:
+        """`targets`: what the statement calls the table."""
         result = []
+        prefixes = {name.lower() for name in targets}
         for start, stop in self.parts(self.at, end, self.tokens[self.at].depth if self.at < end else 0):
             equals = next((n for n in range(start, stop) if self.tokens[n].text == "="), None)
             if equals is None or equals == start or equals + 1 == stop:
                 self.refuse(f"SET takes column = expression, not {self.slice(start, stop)!r}")
             names = [plain(each) for each in self.tokens[start:equals] if each.text != "."]
-            result.append((names[-1] if len(names) < 3 else ".".join(names[1:]), self.slice(equals + 1, stop)))
+            parts = names[1:] if len(names) > 1 and names[0].lower() in prefixes else names
+            result.append((".".join(parts), self.slice(equals + 1, stop)))
         self.at = end
         return tuple(result)
 
