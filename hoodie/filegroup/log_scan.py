@@ -43,6 +43,9 @@ from hoodie.storage.base import Storage
 
 T = TypeVar("T")
 
+_SEARCHED_KEYS = 64
+"""A block of deletes is searched for the bytes of so many keys; to decode it takes no longer than to search it for more."""
+
 
 @dataclass(frozen=True)
 class LogRecords:
@@ -258,7 +261,7 @@ class CollectedEntries:
     def add_deletes(self, block: LogBlock, path: str) -> None:
         # Deletes of a rule with positions count whatever their ordering value, which is a text in the block.
         stored = None if self.rule.positions else self.kind
-        if self.only_keys is not None:
+        if self.only_keys is not None and len(self.only_keys) <= _SEARCHED_KEYS:
             keys = [str(key).encode() for key in self.only_keys.to_pylist()]
             count = _naming(path, partial(deletes_without, block.content, keys))
             if count is not None:

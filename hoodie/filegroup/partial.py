@@ -26,7 +26,7 @@ from hoodie.filegroup.slice_reader import read_slice
 from hoodie.model.enums import MergeMode
 from hoodie.model.files import FileSlice
 from hoodie.model.meta_fields import RECORD_KEY
-from hoodie.model.plans import DELETED, WriteContext
+from hoodie.model.plans import DELETED, SoughtKeys, WriteContext
 from hoodie.storage.base import Storage
 
 
@@ -105,9 +105,10 @@ def stored_rows(
     full = context.full_schema
     schema = pa.schema([full.field(RECORD_KEY), *(full.field(name) for name in columns)])
     reading = context.reading()
+    sought = SoughtKeys(pc.unique(keys).sort()) if context.unstored is None else None
     batches = [
         batch.filter(pc.is_in(batch.column(RECORD_KEY), value_set=keys))
-        for batch in read_slice(storage, reading, file_slice, schema)
+        for batch in read_slice(storage, reading, file_slice, schema, key_filter=sought)
     ]
     return pa.Table.from_batches(batches, schema=schema)
 

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 
 _TEXT = pa.string()
 _BATCH_ROWS = 64 * 1024
+_BATCH_SHARE = 8
+"""For each batch of stored keys Arrow hashes the sought ones: a batch has at least so many times as many rows."""
+_PAGE_ROWS = 4096
+"""Most pages have more."""
 
 ReadGroup = Callable[[Sequence[str], int], Iterator[pa.RecordBatch]]
 """Columns, and the number of a row group -> its rows."""
@@ -65,11 +69,17 @@ def sought_rows(
             rows, keys = by_pages or _rows_of_keys(file, group, sought.keys, path=path)
             if len(rows):
                 columns = dict.fromkeys(of_keys, keys)
-                columns |= pages.rows(group, others, rows) if others and pages is not None else {}
+                if pages is not None and others and _may_skip_pages(rows, file.metadata.row_group(group).num_rows):
+                    columns |= pages.rows(group, others, rows)
                 rest = [name for name in others if name not in columns]
                 columns |= _at(rows, rest, read(rest, group) if rest else ())
                 yield first + rows, pa.RecordBatch.from_arrays([columns[name] for name in present], names=present)
         first += file.metadata.row_group(group).num_rows
+
+
+def _may_skip_pages(rows: np.ndarray, count: int) -> bool:
+    """Whether many pages of so many rows may have none of these: only then it pays to walk through the heads of all pages."""
+    return 2 * len(np.unique(rows // _PAGE_ROWS)) <= max(2, count // _PAGE_ROWS)
 
 
 def _at(rows: np.ndarray, names: Sequence[str], batches: Iterable[pa.RecordBatch]) -> dict[str, pa.Array]:
@@ -92,7 +102,8 @@ def _decoded(column: Any) -> pa.Array:
 def _rows_of_keys(file: pq.ParquetFile, group: int, keys: pa.Array, *, path: str) -> tuple[np.ndarray, pa.Array]:
     """Numbers of the rows of a row group that have one of the keys, and their keys."""
     numbers, found, begin = [], [], 0
-    for batch in read_batches(file, [RECORD_KEY], batch_rows=_BATCH_ROWS, path=path, group=group):
+    batch_rows = max(_BATCH_ROWS, _BATCH_SHARE * len(keys))
+    for batch in read_batches(file, [RECORD_KEY], batch_rows=batch_rows, path=path, group=group):
         stored = batch.column(0)
         mask = pc.is_in(stored, value_set=keys)
         if mask.true_count:

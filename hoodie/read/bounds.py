@@ -218,9 +218,11 @@ def _among(column: _Column, values: pa.Array[Any]) -> Verdict:
         everything = pc.add(everything, pa.scalar(0.0, column.kind))  # -0.0 becomes 0.0, which it equals
     ranks = pc.rank(everything, tiebreaker="dense").to_numpy()
     count = bounds.num_rows
-    ordered = np.unique(ranks[: len(values)])
+    is_value = np.zeros(ranks.max(initial=0) + 1, dtype=np.int64)
+    is_value[ranks[: len(values)]] = 1
+    up_to = np.cumsum(is_value)  # how many of the values are at most as great as that of a rank, which begin at 1
     low, high = ranks[len(values) : len(values) + count], ranks[len(values) + count :]
-    inside = np.searchsorted(ordered, high, "right") > np.searchsorted(ordered, low, "left")
+    inside = up_to[high] > up_to[low - 1]
     return Verdict(column.judged(inside), column.judged(~(inside & (low == high))))
 
 

@@ -50,8 +50,10 @@ class _Kept(NamedTuple):
 _FILTERS: Kind[_Kept] = Kind("bloom filters of base files")
 
 
-def keys_asked_for(where: object, config: TableConfig, schema: pa.Schema) -> pa.Array | None:
-    """The record keys, texts, one of which a row must have to fulfil the filter; None where it may have any, or very many."""
+def keys_asked_for(
+    where: object, config: TableConfig, schema: pa.Schema, most: int | None = MAX_KEYS
+) -> pa.Array | None:
+    """The record keys, texts, one of which a row must have to fulfil the filter; None where it may have any, or more than `most`."""
     columns = {RECORD_KEY} if config.populate_meta_fields else set()
     if config.keygen in _PLAIN and len(config.record_key_fields) == 1:
         name = config.record_key_fields[0]
@@ -59,7 +61,9 @@ def keys_asked_for(where: object, config: TableConfig, schema: pa.Schema) -> pa.
         if pa.types.is_string(kind) or pa.types.is_integer(kind):
             columns.add(name)
     keys = _keys_in(where, columns, _texts) if isinstance(where, Condition) else None
-    return None if keys is None or len(keys) > MAX_KEYS or not config.populate_meta_fields else keys
+    if keys is None or not config.populate_meta_fields or (most is not None and len(keys) > most):
+        return None
+    return keys
 
 
 def _keys_in(condition: Condition, columns: set[str], spelled: Callable[[pa.Array], pa.Array]) -> pa.Array | None:

@@ -93,8 +93,8 @@ def _kinds_of(read_context: ReadContext, row_filter: RowFilter) -> dict[str, pa.
 
 
 def sought_by(where: Where, config: TableConfig, schema: pa.Schema) -> SoughtKeys | None:
-    """The record keys that a filter asks for, where it asks for few."""
-    keys = keys_asked_for(_tree_of(where, schema), config, schema)
+    """The record keys that a filter asks for, however many: other columns are decoded only where one of them stands."""
+    keys = keys_asked_for(_tree_of(where, schema), config, schema, None)
     if keys is None:
         return None
     return SoughtKeys(keys.drop_null().sort(), same_as_key(config, {field.name: field.type for field in schema}))

@@ -67,6 +67,37 @@ def test_the_column_of_the_keys_is_not_read_again(file):
     assert found(file, SoughtKeys(keys(25), same="id"), ["id", "n"])[2] == [(("n",), 2)]
 
 
+class Pages:
+    """Notes which rows it is asked for, and has none of them."""
+
+    def __init__(self):
+        self.asked = []
+
+    def rows_of_keys(self, group, name, keys):
+        return None
+
+    def rows(self, group, names, rows):
+        self.asked.append(rows.tolist())
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "picks"), [((7, 8), True), (range(50), True), (range(0, 99, 15), False), (range(99), False)]
+)
+def test_pages_are_walked_where_many_may_have_no_row(wanted, picks, monkeypatch):
+    monkeypatch.setattr(module, "_PAGE_ROWS", 10)
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({RECORD_KEY: keys(*range(100)), "n": range(100)}), sink)
+    file, pages = open_parquet(pa.BufferReader(sink.getvalue()), path="f"), Pages()
+
+    def columns(names, group):
+        return read_batches(file, names, batch_rows=9, path="f", group=group)
+
+    ((numbers, batch),) = sought_rows(file, ["n"], SoughtKeys(keys(*wanted)), columns, path="f", pages=pages)
+    assert numbers.tolist() == batch.column("n").to_pylist() == list(wanted)
+    assert pages.asked == ([list(wanted)] if picks else [])
+
+
 def test_texts_that_repeat_are_texts_again(file):
     assert pa.types.is_dictionary(file.schema_arrow.field("text").type)
     ((_, batch),) = sought_rows(

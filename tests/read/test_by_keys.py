@@ -73,7 +73,9 @@ def test_look_ups_give_the_rows_of_a_whole_scan(tmp_path, version, block, copies
     table.delete([{"id": make(n), "day": f"d{n % 2}"} for n in range(0, 300, 11)], options)
     table.upsert([{"id": make(n), "day": f"d{n % 2}", "ts": 3, "n": 5000 + n} for n in range(0, 400, 13)], options)
     every = table.scan().to_arrow()
-    for keys in ([make(n) for n in range(0, 420, 3)], [make(77)], [make(7)], [make(13), make(390)]):
+    many = [make(n) for n in range(0, 420, 3)]
+    very_many = [make(n) for n in range(5, 2 * by_keys.MAX_KEYS, 2)]  # of which filters of files are not asked
+    for keys in (many, very_many, [make(77)], [make(7)], [make(13), make(390)]):
         wanted = every.filter(pc.field("id").isin(keys)).sort_by("id")
         assert table.lookup(keys).to_arrow().sort_by("id").equals(wanted)
 
