@@ -25,7 +25,6 @@ from hoodie.model.names import (
     format_instant_file,
     heartbeat_path,
     join,
-    marker_path,
     parse_log_file,
 )
 from hoodie.model.payloads import CommitMetadata, WriteStat
@@ -412,7 +411,7 @@ def test_a_writer_paused_right_before_it_publishes_is_fenced_by_its_staging_fold
     paused.heartbeat.abandon()
     opened(storage, clock).rollback()
     with pytest.raises(CommitConflictError, match="it was rolled back"):
-        paused._publish(CommitMetadata(), None)
+        paused._publish(CommitMetadata(), None, paused.started_on)
     assert paused.instant not in {instant.time for instant in opened(storage, clock).timeline}
 
 
@@ -431,7 +430,7 @@ def test_a_paused_writer_that_wakes_up_during_its_rollback_can_publish_nothing(m
                 with pytest.raises(FileNotFoundError):
                     storage.move_new(f"{paused.staging}/a/file.parquet", "a/file.parquet")
                 with pytest.raises(CommitConflictError, match="it was rolled back"):
-                    paused._publish(CommitMetadata(), None)
+                    paused._publish(CommitMetadata(), None, paused.started_on)
                 woken.append(path)
 
     opened(WakesTheWriter(storage), clock).rollback()
@@ -447,7 +446,7 @@ def test_a_writer_that_published_just_before_it_would_be_rolled_back_has_committ
 
     class PublishesFirst(FaultStorage):
         def rename_folder(self, source, target):
-            paused._publish(CommitMetadata(), None)
+            paused._publish(CommitMetadata(), None, paused.started_on)
             super().rename_folder(source, target)
 
     opened(PublishesFirst(storage), clock).rollback()
@@ -477,7 +476,6 @@ def foreign_write(storage, clock, *, published):
         for info in storage.list(f".hoodie/.hoodie_py/staging/{instant}"):
             name = info.name
             if parse_log_file(name):
-                storage.create_new(marker_path(instant, "a", name, "APPEND"), b"")
                 storage.move_new(info.path, f"a/{name}")
     storage.delete_folder(f".hoodie/.hoodie_py/staging/{instant}")
     active.liveness.release(instant)

@@ -376,7 +376,8 @@ def lost_completions(look: Look) -> Iterator[Hit]:
     """Pending writes that were completed, by what their writers left."""
     for instant, file in look.lost_completions.items():
         path = look.context.active.path(instant)
-        yield Hit(f"{path} was completed, as its writer left no trace but {file}, and its completed file is lost", path)
+        what = f"{path} was completed, as its writer left no trace but {file}, and its completed file is lost"
+        yield Hit(what, path, str(instant.time))
 
 
 def dead_writes(look: Look) -> Iterator[Hit]:

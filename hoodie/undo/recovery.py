@@ -14,7 +14,6 @@ from typing import Protocol
 
 from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
 from hoodie.lock.liveness import LIVE_FOLDER
-from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime, is_instant_time
 from hoodie.model.names import COMPLETES_AS, HEARTBEATS, MARKERS, PRIVATE, STAGING, heartbeat_path, join
@@ -26,7 +25,6 @@ from hoodie.timeline.pending import written_by_others
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.undo.restore_run import finish_restore
 from hoodie.undo.rollback import execute_rollback, rollback_instant
-from hoodie.undo.undo_rules import lost_completions
 from hoodie.view.context import Snapshot, TableContext
 
 _UNFINISHED_S = 24 * 3600.0
@@ -114,12 +112,6 @@ def _rollback_failed(
     for rollback in unfinished:
         _finish(context, rollback)
     undone: list[str] = []
-    for instant, path in lost_completions(context, timeline) if dead else ():
-        raise CorruptFileError(
-            f"{instant} of table {context.storage.uri} was not rolled back: its writer left no trace but {path}, so it was completed, "
-            f"and its completed file is lost. Restore that from a copy of the table; "
-            f"{hoodie_command('rollback', context.storage.uri, instant.time, '--yes')} takes its rows back"
-        )
     for instant in dead:
         # A writer that completed after the timeline was read looks dead: it is not at work any more. So does one that died when
         # its commit was decided and not yet on the timeline: that landed, and was not undone.

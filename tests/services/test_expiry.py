@@ -159,8 +159,9 @@ def test_rows_that_are_written_while_a_partition_expires_are_never_lost(table, m
     else:
         plan = expiry.Attempt.plan
 
-        def planned_then_written(self, located):
-            planned = plan(self, located)
+        def planned_then_written(self, located, hold):
+            planned = plan(self, located, hold)
+            hold.close()  # no other one writes under the lock
             write()
             return planned
 

@@ -7,7 +7,7 @@ import pytest
 from hoodie.errors import CommitConflictError
 from hoodie.filegroup.log_blocks import live_blocks
 from hoodie.model.enums import Action
-from hoodie.model.names import heartbeat_path, marker_path, name_of, parse_log_file
+from hoodie.model.names import heartbeat_path, name_of, parse_log_file
 from hoodie.storage.capabilities import Capabilities
 from hoodie.storage.faults import InjectedFault
 from hoodie.storage.memory import MemoryStorage
@@ -58,7 +58,6 @@ def foreign_write(storage, clock):
     staging = context.publisher.staging(instant.time)
     (staged,) = [i.path for i in storage.list(staging) if parse_log_file(i.name)]
     path = f"a/{name_of(staged)}"
-    storage.create_new(marker_path(instant.time, "a", name_of(staged), "APPEND"), b"")
     storage.move_new(staged, path)
     storage.delete_folder(staging)
     context.liveness.release(instant.time)

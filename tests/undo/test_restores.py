@@ -457,10 +457,10 @@ def test_a_look_up_made_before_a_restore_is_made_again(kind, monkeypatch):
     met = []
     before = Attempt.plan
 
-    def plan(self, located):
+    def plan(self, located, *how):
         if not met:
             met.append(opened(scene.storage, scene.clock, cache=Cache()).restore(scene.instants[0]))
-        return before(self, located)
+        return before(self, located, *how)
 
     monkeypatch.setattr(Attempt, "plan", plan)
     scene.table.upsert(batch([Input("gone", "a", 5, 5), Input("k0", "a", 5, 5)]))
