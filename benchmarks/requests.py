@@ -23,7 +23,7 @@ import pyarrow as pa
 from obstore.store import MemoryStore
 
 from hoodie.options.parse import parse_write_options
-from hoodie.storage import many, object_store
+from hoodie.storage import object_store, parallel
 from hoodie.storage.cache import Cache
 from hoodie.storage.object_store import ObjectStorage
 from hoodie.table import HoodieTable, open_at
@@ -144,12 +144,12 @@ class _Pool:
 @contextmanager
 def chained(counting: Counting) -> Iterator[None]:
     """Within it `in_a_row` is counted."""
-    pool = many.ThreadPoolExecutor
-    many.ThreadPoolExecutor = lambda *_, **__: _Pool(counting)  # type: ignore[assignment,misc]
+    pool = parallel.ThreadPoolExecutor
+    parallel.ThreadPoolExecutor = lambda *_, **__: _Pool(counting)  # type: ignore[assignment,misc]
     try:
         yield
     finally:
-        many.ThreadPoolExecutor = pool  # type: ignore[misc]
+        parallel.ThreadPoolExecutor = pool  # type: ignore[misc]
 
 
 class Shape(NamedTuple):

@@ -19,8 +19,7 @@ from hoodie.options.moments import BEGINNING, Moment, parse_begin_option, parse_
 from hoodie.options.write import WriteOptions
 from hoodie.storage.refusals import hoodie_errors, with_hoodie_errors
 from hoodie.timeline.clock import zone_of
-from hoodie.timeline.moments import counted
-from hoodie.timeline.undone import refuse_undone
+from hoodie.timeline.moments import counted, refuse_undone
 from hoodie.txn.consumer_places import create_place, drop_place, move_place, shown
 from hoodie.txn.heartbeat import changes_table
 from hoodie.view.consumers import (

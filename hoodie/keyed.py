@@ -17,7 +17,7 @@ from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
 from hoodie.read.condition import Among
 from hoodie.view.context import TableContext
-from hoodie.write.fit import fit
+from hoodie.write.casting import fit
 from hoodie.write.keys import table_keys
 from hoodie.write.operation_rules import OperationRules
 from hoodie.write.prepare import require_columns

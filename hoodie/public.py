@@ -73,8 +73,8 @@ if TYPE_CHECKING:
     from hoodie.read.scan import Scan
     from hoodie.read.where import Where
     from hoodie.services.job import ServicesJob
-    from hoodie.write.given_schema import ArrowSchemaExportable, SchemaLike
     from hoodie.write.inputs import ArrowArrayExportable, ArrowStreamExportable, Rows
+    from hoodie.write.schema_input import ArrowSchemaExportable, SchemaLike
 else:
     __getattr__ = late(
         __name__,
@@ -89,7 +89,7 @@ else:
             "ServicesJob": "hoodie.services.job",
             "TableAlteration": "hoodie.maintenance.alter",
             "Where": "hoodie.read.where",
-            **dict.fromkeys(("ArrowSchemaExportable", "SchemaLike"), "hoodie.write.given_schema"),
+            **dict.fromkeys(("ArrowSchemaExportable", "SchemaLike"), "hoodie.write.schema_input"),
             **dict.fromkeys(("ArrowArrayExportable", "ArrowStreamExportable", "Rows"), "hoodie.write.inputs"),
         },
     )

@@ -21,9 +21,9 @@ from hoodie.statements import Beside
 from hoodie.table import HoodieTable, is_table, open_table
 
 if TYPE_CHECKING:
-    import hoodie.dml.clause
     import hoodie.dml.duck
     import hoodie.dml.merge
+    import hoodie.dml.merge_plan
     import hoodie.dml.parameters
     import hoodie.dml.rows
     import hoodie.dml.split
@@ -203,7 +203,7 @@ class _Session:
 
         join = hoodie.dml.merge.Join(statement.on, statement.source_alias, statement.alias)
         merge = table._merge_of(join, beside, self.options)
-        case = hoodie.dml.clause.Case
+        case = hoodie.dml.merge_plan.Case
         for clause in statement.clauses:
             values = None
             if clause.values is not None:

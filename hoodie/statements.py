@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import pyarrow.compute as pc
 
     import hoodie.dml.changes
-    import hoodie.dml.clause
     import hoodie.dml.merge
     import hoodie.dml.merge_plan
     import hoodie.dml.rows
@@ -33,9 +32,8 @@ if TYPE_CHECKING:
     import hoodie.write.inputs
     import hoodie.write.keys
     from hoodie.dml.changes import Changes
-    from hoodie.dml.clause import Clause
     from hoodie.dml.merge import Join, Merge
-    from hoodie.dml.merge_plan import MergePlan, Tally
+    from hoodie.dml.merge_plan import Clause, MergePlan, Tally
     from hoodie.dml.rows import RowChange
     from hoodie.read.pushdown import NewScan, Query
     from hoodie.read.scan import Scan

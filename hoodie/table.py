@@ -26,7 +26,7 @@ from hoodie.errors import (
 from hoodie.maintenance.table_services import TableServices
 from hoodie.model.enums import ChangeFormat, QueryType, TableType, WriteOperation
 from hoodie.model.html import html_pairs
-from hoodie.model.once import once
+from hoodie.model.late import once
 from hoodie.model.results import CommitResult
 from hoodie.model.tuning import Tuning
 from hoodie.options.arguments import (
@@ -38,14 +38,14 @@ from hoodie.options.arguments import (
     parse_query,
     parse_table_type,
 )
+from hoodie.options.compatibility import check_against, check_operation
 from hoodie.options.defaults_file import load_defaults
-from hoodie.options.fits import check_against, check_operation
 from hoodie.options.moments import Moment, parse_begin_option, parse_instant_option, parse_position_option
-from hoodie.options.not_done import warn
 from hoodie.options.parse import parse_view_options, parse_write_options
 from hoodie.options.read import ReadOptions
 from hoodie.options.registry import remembered_names
 from hoodie.options.table_options import TableOptions
+from hoodie.options.unsupported import warn
 from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.statements import Statements
 from hoodie.storage.base import Storage
@@ -67,17 +67,17 @@ if TYPE_CHECKING:
     import hoodie.read.scan
     import hoodie.read.where
     import hoodie.write.create
-    import hoodie.write.given_schema
     import hoodie.write.inputs
     import hoodie.write.keys
+    import hoodie.write.schema_input
     import hoodie.writer
     from hoodie.read.dataset import TableDataset
     from hoodie.read.pushdown import NewScan
     from hoodie.read.scan import Scan
     from hoodie.read.where import Where
-    from hoodie.write.given_schema import SchemaLike
     from hoodie.write.inputs import Rows
     from hoodie.write.plan import WritePlan
+    from hoodie.write.schema_input import SchemaLike
     from hoodie.writer import TableWriter
 
 
@@ -521,7 +521,7 @@ def create_table(
         ordering_fields=None if ordering is None else parse_names(ordering, what="ordering"),
     ).over(request.to_create())
     with plain_errors(storage.uri):
-        columns = None if schema is None else hoodie.write.given_schema.parse_schema_like(schema)
+        columns = None if schema is None else hoodie.write.schema_input.parse_schema_like(schema)
         hoodie.write.create.create_at(storage, table_options, schema=columns, concurrency=request.write.concurrency)
     # The arguments have won over the options, and what the table remembers it is not asked again.
     rest = {name: text for name, text in (options or {}).items() if name.lower() not in remembered_names()}

@@ -18,17 +18,17 @@ from hoodie.metadata.listing import plans_by_metadata
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult
+from hoodie.options.compatibility import check_writable
 from hoodie.options.concurrency import ConcurrencyOptions
-from hoodie.options.fits import check_writable
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
 from hoodie.services.catalog import SERVICES
 from hoodie.services.inline import after_commit
-from hoodie.storage.many import together
+from hoodie.storage.parallel import together
 from hoodie.telemetry import note, record, span
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline_server.embedded import embedded
-from hoodie.txn.ahead import Patience, wait_for_service
+from hoodie.txn.earlier_writers import Patience, wait_for_service
 from hoodie.txn.heartbeat import changes_table
 from hoodie.undo.recovery import recover_before_write, rollback_failed
 from hoodie.view.context import Snapshot, TableContext, load_config
@@ -41,7 +41,7 @@ from hoodie.write.keys import operation_on
 from hoodie.write.layout import Basis, basis_of, with_layout
 from hoodie.write.load import loads_in_one_pass, run_load
 from hoodie.write.operation_rules import OperationRules, Replaces
-from hoodie.write.placement import Located
+from hoodie.write.placement import Location
 from hoodie.write.plan import WritePlan
 from hoodie.write.stage import staged_batch
 from hoodie.write.streams import is_committed
@@ -225,7 +225,7 @@ class TableWriter:
         recent: tuple[Timeline, TableConfig] | None = None,
     ) -> CommitResult:
         """`recent`: the table as it was a moment ago, for the first try."""
-        located: Located | None = None
+        located: Location | None = None
 
         def run() -> CommitResult:
             nonlocal located, recent
@@ -246,7 +246,7 @@ class TableWriter:
         context: TableContext,
         batch: Batch,
         options: WriteOptions,
-        located: Located | None,
+        located: Location | None,
         recent: tuple[Timeline, TableConfig] | None,
     ) -> Attempt | None:
         """None: the stream's batch is in the table already."""

@@ -6,8 +6,8 @@ import hoodie
 from hoodie.format.plan_avro import decode_plan
 from hoodie.model.enums import Action
 from hoodie.options.parse import parse_write_options
-from hoodie.services.acts import schedule
 from hoodie.services.cleaning import CLEANING
+from hoodie.services.scheduling import schedule
 from integration.tables import trips
 from integration.turns import Turns
 

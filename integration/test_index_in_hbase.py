@@ -136,7 +136,7 @@ def test_a_server_that_goes_away_fails_the_write_and_nothing_of_it_is_visible(
 
 KILLED = """
 import os, signal, sys
-import pyarrow as pa, hoodie, hoodie.index.outside
+import pyarrow as pa, hoodie, hoodie.index.external
 from hoodie.txn.transaction import Transaction
 path, *options = sys.argv[1:]
 def die(*_):

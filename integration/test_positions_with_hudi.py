@@ -8,7 +8,7 @@ import pytest
 
 import hoodie
 import hoodie.filegroup.positions
-from hoodie.format.roaring import encode_positions
+from hoodie.filegroup.positions import encode_positions
 from integration.change_queries import SCHEMA, rows
 from integration.hudi_client import HudiPeer
 from integration.turns import COMPACT_NOW

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hoodie.engine.local import LocalEngine
 from hoodie.model.enums import WriteOperation
 from hoodie.table import HoodieTable
-from hoodie.write.attempt import Attempt, Written
+from hoodie.write.attempt import Attempt, TaskResults
 from hoodie.write.stage import staged_batch
 
 
@@ -33,7 +33,7 @@ def begun(table: HoodieTable, rows: pa.Table) -> Iterator[Callable[[], None]]:
             if not ended:
                 ended.append(True)
                 with transaction:
-                    written = Written()
+                    written = TaskResults()
                     attempt.publish(transaction, attempt.write(transaction, plan, written), written)
 
         yield end

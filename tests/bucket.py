@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from hoodie.storage.base import FileInfo
 from hoodie.storage.capabilities import Capabilities
-from hoodie.storage.memory import KeptBytesIO, MemoryStorage
+from hoodie.storage.memory import MemoryStorage, OutputBuffer
 
 
 class BucketStorage(MemoryStorage):
@@ -29,7 +29,7 @@ class BucketStorage(MemoryStorage):
     def open_output(self, path: str, *, within: str | None = None, durable: bool = True) -> Iterator[BinaryIO]:
         if self.exists(path):
             raise FileExistsError(path)
-        stream = KeptBytesIO()
+        stream = OutputBuffer()
         yield stream
         self.create_new(path, stream.content())
 

@@ -14,7 +14,7 @@ FILES = (
     "write/attempt.py",
     "write/stage.py",
     "write/load.py",
-    "write/load_part.py",
+    "write/load.py",
     "write/publish.py",
     "filegroup/base_writer.py",
 )

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
-from hoodie.read.where import Bound
+from hoodie.read.where import BoundText
 
 SCHEMA = pa.schema(
     [
@@ -138,7 +138,7 @@ class Filters:
         return self.leaf()
 
     def bound(self, where):
-        return Bound(where, {name: value for name, value in self.params.items() if f":{name}" in where})
+        return BoundText(where, {name: value for name, value in self.params.items() if f":{name}" in where})
 
     def of_duckdb(self, where):
         word = self.params["word"].replace("'", "''")

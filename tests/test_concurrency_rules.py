@@ -32,7 +32,7 @@ from hoodie.options.concurrency import CONCURRENCY
 from hoodie.storage.faults import FaultStorage, InjectedFault
 from hoodie.storage.local import LocalStorage
 from hoodie.table import open_at
-from hoodie.txn.conflict import Footing
+from hoodie.txn.conflict import WriteBasis
 from hoodie.txn.transaction import Transaction
 from tests.effort import HUNG_S
 from tests.engines import Dies, Meanwhile
@@ -401,7 +401,7 @@ def test_a_paused_writer_cannot_publish_after_it_was_rolled_back():
     with pytest.raises(FileNotFoundError):
         storage.move_new(f"{paused.staging}/a/file.parquet", "a/file.parquet")
     with pytest.raises(CommitConflictError, match="rolled back"):
-        paused.commit(CommitMetadata(), Footing())
+        paused.commit(CommitMetadata(), WriteBasis())
     assert paused.instant not in {instant.time for instant in opened(storage, clock).timeline}
 
 
@@ -464,7 +464,7 @@ def test_a_living_writer_of_this_machine_is_not_rolled_back():
     with pytest.raises(CommitConflictError, match=r"is still being written by thread .* of this process"):
         opened(storage, clock).rollback(living.instant)
     opened(storage, clock).upsert(batch([Input("m", "b", 1, 1)]))
-    living.commit(CommitMetadata(), Footing())
+    living.commit(CommitMetadata(), WriteBasis())
     assert living.instant in opened(storage, clock).timeline.completed_times
 
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hoodie.cli.arguments import Commands, Opening, add_command, add_storage_command
+from hoodie.cli.arguments import Commands, UnopenedTable, add_command, add_storage_command
 from hoodie.cli.report import Report, format_pairs
 from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.model.findings import Diagnosis, Finding, Level
@@ -73,7 +73,7 @@ def validate(context: TableContext, table: HoodieTable, args: argparse.Namespace
     return Report(data, (head, *map(str, validation.problems), *format_pairs(pairs)), failed=not validation)
 
 
-def doctor(opening: Opening, args: argparse.Namespace) -> Report:
+def doctor(opening: UnopenedTable, args: argparse.Namespace) -> Report:
     """What is wrong with the table, also when it cannot be opened; the status is 1 when something asks for a mend."""
     try:
         _, table = opening.table()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable
 
-from hoodie.cli.arguments import Commands, Opening, add_storage_command, assignment, duration
+from hoodie.cli.arguments import Commands, UnopenedTable, add_storage_command, assignment, duration
 from hoodie.cli.report import Report, format_table
 from hoodie.errors import OptionError
 from hoodie.lock.providers import coordinate
-from hoodie.model.commands import hoodie_command
 from hoodie.model.findings import YOUNG_S, PropertiesRepair, Repair, RepairKind, RepairResult
+from hoodie.model.names import hoodie_command
 from hoodie.model.results import format_count
 from hoodie.repair.properties_repair import plan_properties, repair_at
 from hoodie.table import HoodieTable
@@ -50,7 +50,7 @@ def register(to: Commands) -> None:
     added.add_argument("--yes", action="store_true", help="do it")
 
 
-def repair(opening: Opening, args: argparse.Namespace) -> Report:
+def repair(opening: UnopenedTable, args: argparse.Namespace) -> Report:
     """Mend, or say what would be mended."""
     if args.known and args.what != RepairKind.PROPERTIES:
         raise OptionError("--set goes with `hoodie repair PATH properties`")
@@ -86,7 +86,7 @@ def _data(repairs: Iterable[Repair]) -> list[dict[str, object]]:
     return [{"kind": r.kind.value, "path": r.path, "why": r.why, "bytes": r.size_bytes} for r in repairs]
 
 
-def _properties(opening: Opening, given_values: dict[str, str], *, really: bool) -> Report:
+def _properties(opening: UnopenedTable, given_values: dict[str, str], *, really: bool) -> Report:
     if really:
         concurrency = opening.concurrency()
         lock = coordinate(opening.storage, concurrency).lock

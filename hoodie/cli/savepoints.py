@@ -9,7 +9,7 @@ from typing import Any
 from hoodie.cli.arguments import Commands, add_command
 from hoodie.cli.report import Report, format_table
 from hoodie.errors import OptionError
-from hoodie.model.commands import hoodie_command
+from hoodie.model.names import hoodie_command
 from hoodie.model.results import RestoreResult, Savepoint
 from hoodie.table import HoodieTable
 

@@ -15,7 +15,7 @@ from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import DELETED
 from hoodie.options.write import WriteOptions
 from hoodie.view.context import TableContext
-from hoodie.write.fit import fit
+from hoodie.write.casting import fit
 from hoodie.write.keys import key_columns, table_keys
 from hoodie.write.placement import is_global
 from hoodie.write.prepare import require_columns

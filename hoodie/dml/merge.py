@@ -10,10 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.dml.changes import Changes, checked_values, require_whole_columns
-from hoodie.dml.clause import Case, Clause
 from hoodie.dml.duck import assigned, connection, quoted, refusals, register
 from hoodie.dml.equalities import Equalities, partners_within
-from hoodie.dml.merge_plan import MergePlan, Tally
+from hoodie.dml.merge_plan import Case, Clause, MergePlan, Tally
 from hoodie.errors import DuplicateKeyError, OptionError, SchemaError
 from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.options.table import TableConfig

@@ -1,19 +1,49 @@
-"""What a MERGE would do: the answer of `Merge.explain`."""
+"""The clauses of a MERGE, and what they would do: the answer of `Merge.explain`."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from enum import Enum
+from typing import TYPE_CHECKING, Any
 
-from hoodie.dml.clause import Case, Clause
 from hoodie.model.html import html_rows
 from hoodie.model.plans import COLUMNAR_SHRINK, AppendTask, CreateTask, MergeTask
 from hoodie.model.results import format_count, format_size
 
 if TYPE_CHECKING:
     from hoodie.write.plan import WritePlan
+
+
+class Case(Enum):
+    """Which rows a clause is about."""
+
+    MATCHED = "matched"
+    NOT_MATCHED = "not_matched"
+    NOT_MATCHED_BY_SOURCE = "not_matched_by_source"
+
+
+@dataclass(frozen=True)
+class Clause:
+    case: Case
+    condition: str | None
+    updates: Mapping[str, Any] | None = None
+    """Column -> expression of SQL, or a value."""
+    all_columns: bool = False
+    """Columns take the values that the source has under their names."""
+
+    @property
+    def deletes(self) -> bool:
+        return self.updates is None and not self.all_columns
+
+    @property
+    def text(self) -> str:
+        """As SQL writes it, but for the values."""
+        what = "insert" if self.case is Case.NOT_MATCHED else "delete" if self.deletes else "update"
+        condition = f" and {self.condition}" if self.condition else ""
+        columns = " *" if self.all_columns else f" {', '.join(self.updates)}" if self.updates else ""
+        return f"when {self.case.value.replace('_', ' ')}{condition} then {what}{columns}"
 
 
 @dataclass

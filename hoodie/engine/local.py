@@ -13,9 +13,9 @@ from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 
-from hoodie.engine.ahead import AHEAD_BYTES, Batches
 from hoodie.engine.base import StageBatches
 from hoodie.engine.progress import Progress
+from hoodie.engine.read_ahead import AHEAD_BYTES, Batches
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -76,7 +76,7 @@ class LocalEngine:
             if threads == 1:
                 return [counted(task) for task in tasks]
             look_s = self._look_s if at_once == 1 else 0
-            return _Shared(counted, tasks, look_s=look_s, alone_s=self._alone_s).run(threads)
+            return _TaskPool(counted, tasks, look_s=look_s, alone_s=self._alone_s).run(threads)
 
     def stage(self, records: Any, fn: StageBatches[S], *, label: str) -> list[S]:
         with Progress(label, None, unit="rows", clock=self._clock) as progress:
@@ -99,7 +99,7 @@ def _batches(records: Any) -> Iterable[pa.RecordBatch]:
     return records.to_batches() if isinstance(records, pa.Table) else records
 
 
-class _Shared(Generic[T, R]):
+class _TaskPool(Generic[T, R]):
     """Tasks that the calling thread begins with, and others come to help with when that takes long."""
 
     def __init__(self, fn: Callable[[T], R], tasks: Sequence[T], *, look_s: float, alone_s: float) -> None:

@@ -23,9 +23,9 @@ from hoodie.format.parquet_file import FEW_ROWS, parquet_writer
 from hoodie.format.parquet_footer import Chunk, floating_leaves, sound_footer
 from hoodie.format.variants import STORED_VARIANT, schema_with
 from hoodie.format.vectors import footer_entry, stored, stored_schema
+from hoodie.model.late import for_the_same
 from hoodie.model.meta_fields import FILE_NAME, RECORD_KEY
 from hoodie.model.names import join
-from hoodie.model.once import for_the_same
 from hoodie.model.plans import WriteContext
 from hoodie.model.statistics import ValueRange
 from hoodie.storage.base import Storage

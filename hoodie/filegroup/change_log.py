@@ -21,9 +21,9 @@ from hoodie.format.avro_schema import avro_from_arrow, record_type, schema_text
 from hoodie.format.log_block import encode_block
 from hoodie.format.log_content import encode_avro_data
 from hoodie.model.enums import BlockKind, ChangeLogMode, HeaderKey
+from hoodie.model.late import for_the_same
 from hoodie.model.meta_fields import RECORD_KEY, without_meta_fields
 from hoodie.model.names import join, name_of
-from hoodie.model.once import for_the_same
 from hoodie.model.plans import StagedFile, WriteContext
 from hoodie.storage.base import Storage
 

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.filegroup.base_writer import one_encoding
+from hoodie.filegroup.column_names import renames_for
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.new_base_file import NewBaseFile, base_result, new_attempt
-from hoodie.filegroup.renamed import renames_for
 from hoodie.filegroup.rewrite import read_for_rewrite
 from hoodie.filegroup.row_order import range_of_each, sorted_places
 from hoodie.filegroup.run import encodable, room_of

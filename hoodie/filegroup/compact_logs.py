@@ -84,7 +84,7 @@ def run_compact_logs(storage: Storage, context: WriteContext, task: LogCompactTa
             HeaderKey.SCHEMA: json.dumps(avro, separators=(",", ":")),
             HeaderKey.COMPACTED_BLOCK_TIMES: ",".join(sorted(inputs)),
         }
-        written = _Written(context, file_slice.group.partition_path, file_slice.group.file_id)
+        written = _LogOutput(context, file_slice.group.partition_path, file_slice.group.file_id)
         with open_staged(storage, staged, folder=context.staging) as file:
             for records in _parts(logs):
                 rows, deletes = written.add(records, full)
@@ -103,7 +103,7 @@ def _parts(logs: BoundedEntries) -> Iterator[LogRecords]:
         yield from (logs.of_part(part) for part in range(logs.parts))
 
 
-class _Written:
+class _LogOutput:
     """What goes to the new log file, and, while that is one part, to a row copy."""
 
     def __init__(self, context: WriteContext, partition_path: str, file_id: str) -> None:

@@ -1,6 +1,6 @@
 """Bring batches of an older schema to a requested one: missing columns become null, narrower types widen.
 
-Fields of structs are found by name, at any depth, as columns are; `filegroup/renamed.py` has put the names right before.
+Fields of structs are found by name, at any depth, as columns are; `filegroup/column_names.py` has put the names right before.
 Values change their types as in Apache Hudi: floats become doubles, texts and decimals by way of their shortest decimal
 digits, integers beyond a float's precision the nearest one (integration/test_schema_changes.py).
 """

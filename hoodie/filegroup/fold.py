@@ -45,7 +45,7 @@ class Entries:
 
 
 @dataclass(frozen=True)
-class Folded:
+class FoldResult:
     """One entry a key, ascending: `entries` says whether it is a delete, `ordering` which entry's ordering value it has.
 
     `sources`: column -> the data's row whose value counts, one for each key (meaningless where it is a delete). All other
@@ -79,7 +79,7 @@ def usable_values(rows: pa.Table | pa.RecordBatch, rule: MergeRule) -> Usable:
     return result
 
 
-def fold(entries: Entries, usable: Usable, rule: MergeRule) -> Folded:
+def fold(entries: Entries, usable: Usable, rule: MergeRule) -> FoldResult:
     """Merge the entries of each key, in their order, into one."""
     codes, distinct = key_codes(entries.keys)
     order = np.argsort(codes, kind="stable")
@@ -111,7 +111,7 @@ def fold(entries: Entries, usable: Usable, rule: MergeRule) -> Folded:
         valued[several] = np.where(moves, new, valued[several])
         newest[several] = np.where(takes, new, old)
     ascending = np.argsort(newest)
-    return Folded(
+    return FoldResult(
         newest[ascending],
         valued[ascending],
         rows[ascending],
@@ -132,7 +132,7 @@ def _newer_counts(
     return takes
 
 
-def folded_rows(data: pa.Table, folded: Folded, which: np.ndarray) -> pa.Table:
+def folded_rows(data: pa.Table, folded: FoldResult, which: np.ndarray) -> pa.Table:
     """The rows of `data` that the chosen keys' (indices into `folded`) fields come from."""
     columns = []
     for name in data.column_names:

@@ -15,10 +15,10 @@ import hoodie.filegroup
 from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.missing_file import missing_file_error
 from hoodie.format.log_block import HEAD_BYTES, MAGIC, LogBlock, decode_block, scan_blocks, whole_size
-from hoodie.model.commands import restored
 from hoodie.model.enums import BlockKind, HeaderKey
 from hoodie.model.files import LogFile
 from hoodie.model.instant import VisibleInstants, is_instant_time
+from hoodie.model.names import restored
 from hoodie.storage.base import Storage
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
+from hoodie.filegroup.column_names import renames_for
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.deletes import delete_flags, flag_columns
 from hoodie.filegroup.fold import Entries, Usable, fold, folded_rows, usable_values
@@ -20,7 +21,6 @@ from hoodie.filegroup.log_blocks import DATA, LiveBlocks, live_blocks, loaded_bl
 from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, unconditional, without_value
 from hoodie.filegroup.ordering import ordering_of, ordering_type
 from hoodie.filegroup.picks import rows_at
-from hoodie.filegroup.renamed import renames_for
 from hoodie.format.delete_codec import deletes_without
 from hoodie.format.log_block import LogBlock
 from hoodie.format.log_content import (
@@ -32,12 +32,11 @@ from hoodie.format.log_content import (
 )
 from hoodie.format.log_search import avro_records_with, parquet_records_with
 from hoodie.model.columns import ColumnHistory
-from hoodie.model.commands import restored
 from hoodie.model.enums import BlockKind, HeaderKey
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.instant import InstantTime, VisibleInstants
 from hoodie.model.meta_fields import COMMIT_TIME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from hoodie.model.names import folder_of
+from hoodie.model.names import folder_of, restored
 from hoodie.model.plans import MergeRule, UnstoredColumns
 from hoodie.storage.base import Storage
 

@@ -11,9 +11,9 @@ from hoodie.filegroup.log_blocks import counted_logs
 from hoodie.filegroup.slice_reader import MAPPED_BYTES
 from hoodie.format.avro_schema import avro_from_arrow, with_meta_columns
 from hoodie.model.files import FileSlice
+from hoodie.model.late import for_the_same
 from hoodie.model.meta_fields import without_meta_fields
 from hoodie.model.names import BaseFileName, LogFileName, WriteToken, format_base_file, format_log_file, join
-from hoodie.model.once import for_the_same
 from hoodie.model.payloads import WriteStat
 from hoodie.model.plans import StagedFile, WriteContext, WriteResult
 from hoodie.storage.base import Storage

@@ -27,7 +27,7 @@ FILE_BYTES = 64 * 1024 * 1024
 
 
 @dataclass
-class _Held:
+class _Buffer:
     tables: list[pa.Table] = field(default_factory=list)
     size_bytes: int = 0
 
@@ -54,7 +54,7 @@ class NewGroups:
         self._number = number
         self._attempt = new_attempt()
         self._max_file_bytes = max_file_bytes
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, _Buffer] = {}
         self._held_bytes = 0
         self._open: dict[str, _Open] = {}
         """By partition path, the one that was written to last at the end."""
@@ -73,7 +73,7 @@ class NewGroups:
     def add(self, rows: pa.Table) -> Iterator[WriteResult | pa.Table]:
         """Take prepared rows; gives the files that are finished by that, and rows that are handed back."""
         for partition_path, piece in by_partition(rows):
-            group = self._held.setdefault(partition_path, _Held())
+            group = self._held.setdefault(partition_path, _Buffer())
             group.tables.append(piece)
             group.size_bytes += piece.nbytes
             self._held_bytes += piece.nbytes

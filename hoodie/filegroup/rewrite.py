@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
+from hoodie.filegroup.column_names import renames_for
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.log_entries import BoundedEntries
 from hoodie.filegroup.log_scan import collect
-from hoodie.filegroup.renamed import renames_for
 from hoodie.filegroup.slice_reader import (
     MIN_BATCH_ROWS,
     SliceMerge,
@@ -34,7 +34,7 @@ REWRITE_BYTES = 16 * 1024 * 1024
 """Bytes of a base file's batches: large, for each costs a look at the newer records' keys."""
 
 
-class Carried(NamedTuple):
+class MergedRows(NamedTuple):
     """Merged rows, and what the writer of the next base file wants to know of the one before."""
 
     rows: pa.RecordBatch
@@ -56,7 +56,7 @@ def read_for_rewrite(
     *,
     encode: Collection[str] = (),
     room: Room | None = None,
-) -> Iterator[Carried]:
+) -> Iterator[MergedRows]:
     """Merged rows of a slice with the columns of `schema`, as `slice_reader.read_slice` has them.
 
     Args:
@@ -88,18 +88,18 @@ def _merged(
     merge: SliceMerge | None,
     encode: Collection[str],
     batch_bytes: int = REWRITE_BYTES,
-) -> Iterator[Carried]:
+) -> Iterator[MergedRows]:
     if base is not None:
         at_least = MIN_BATCH_ROWS if merge is None else merge.batch_rows
         if batch_bytes < REWRITE_BYTES:
             at_least = 1
         for whole, before, plain, *_ in _stored(storage, context, base, schema, encode, batch_bytes, at_least):
             for part in (whole,) if merge is None else merge.replaced(whole):
-                yield Carried(part, before, plain, sheds=merge is not None and merge.deletes)
+                yield MergedRows(part, before, plain, sheds=merge is not None and merge.deletes)
                 before = None
     if merge is not None:
         for part in merge.fresh():
-            yield Carried(part, new=True)
+            yield MergedRows(part, new=True)
 
 
 def _stored(
@@ -110,7 +110,7 @@ def _stored(
     encode: Collection[str],
     batch_bytes: int,
     at_least: int,
-) -> Iterator[Carried]:
+) -> Iterator[MergedRows]:
     """The rows of a base file as they are."""
     where = f"{base.path} of table {storage.uri}"
     unstored, history = context.unstored, context.history
@@ -123,7 +123,9 @@ def _stored(
         names = stored.names if renames is None else renames.sources(stored.names)
         for batch in stored_batches(storage, file, base, stored, names, batch_rows=rows, path=where):
             fitted = conform(batch if renames is None else renames.apply(batch), stored, path=where)
-            yield Carried(fitted if unstored is None else unstored.completed(fitted, schema, base.path), before, plain)
+            yield MergedRows(
+                fitted if unstored is None else unstored.completed(fitted, schema, base.path), before, plain
+            )
             before = None
 
 
@@ -134,7 +136,7 @@ def _merged_within(
     schema: pa.Schema,
     encode: Collection[str],
     room: Room,
-) -> Iterator[Carried]:
+) -> Iterator[MergedRows]:
     encoded_bytes = sum(log.size_bytes for log in file_slice.logs)
     batch_bytes = _batch_bytes(room)
     expected = sum(count for log in file_slice.logs for _, count in log.committed_entries)
@@ -162,7 +164,7 @@ def _merged_by_parts(
     context: ReadContext,
     batch_bytes: int,
     room: Room,
-) -> Iterator[Carried]:
+) -> Iterator[MergedRows]:
     """Stored rows that no log speaks of, as they come; then part by part the others, and what is new."""
     with SpilledRows(logs.schema, logs.parts, folder=room.folder) as waiting:
         # Not as dictionary arrays: a file of batches has one dictionary of each column.
@@ -171,15 +173,15 @@ def _merged_by_parts(
         ):
             hashes = key_hash(rows.column(RECORD_KEY))
             waits = keys_there.may_have(hashes)
-            yield Carried(rows.filter(pa.array(~waits)), before, plain, sheds=True)
+            yield MergedRows(rows.filter(pa.array(~waits)), before, plain, sheds=True)
             waiting.add(pa.Table.from_batches([rows.filter(pa.array(waits))]), hashes[waits])
         for part in range(logs.parts):
             merge = SliceMerge(logs.of_part(part), context.rule)
             for batch in gathered(waiting.read(part), batch_bytes):
                 for merged in merge.replaced(batch):
-                    yield Carried(merged)
+                    yield MergedRows(merged)
             for merged in merge.fresh():
-                yield Carried(merged, new=True)
+                yield MergedRows(merged, new=True)
             del merge
             release_unused_memory()
 

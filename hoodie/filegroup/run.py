@@ -14,6 +14,7 @@ from hoodie.filegroup.change_log import ChangeLog, change_log_of, marker_of_logs
 from hoodie.filegroup.changes import read_changes
 from hoodie.filegroup.chunks import matched_rows, new_rows
 from hoodie.filegroup.conform import as_given, conform
+from hoodie.filegroup.deleted_rows import revives, still_stored, without_lost
 from hoodie.filegroup.equal_texts import refuse_equal_texts
 from hoodie.filegroup.fold import Entries, fold, folded_rows, usable_values
 from hoodie.filegroup.log_writer import write_log_file
@@ -24,8 +25,7 @@ from hoodie.filegroup.ordering import bools, ordering_of
 from hoodie.filegroup.partial import block_columns, completed_rows, filled, kept_columns, met_in_rewrite, require_whole
 from hoodie.filegroup.picks import rows_at
 from hoodie.filegroup.positions import Positions, by_place
-from hoodie.filegroup.revived import revives, still_stored, without_lost
-from hoodie.filegroup.rewrite import REWRITE_BYTES, Carried, read_for_rewrite
+from hoodie.filegroup.rewrite import REWRITE_BYTES, MergedRows, read_for_rewrite
 from hoodie.filegroup.row_copies import copied_rows, write_row_copy
 from hoodie.filegroup.slice_reader import read_task
 from hoodie.filegroup.stored_merge import Newer, merge_with_stored
@@ -231,7 +231,7 @@ def _merge(storage: Storage, context: WriteContext, attempt: int, task: MergeTas
     return replace(result, keys=writer.out.held_keys(context.held_key_bytes))
 
 
-def _carried(storage: Storage, context: WriteContext, file_slice: FileSlice) -> Iterator[Carried]:
+def _carried(storage: Storage, context: WriteContext, file_slice: FileSlice) -> Iterator[MergedRows]:
     """Rows of a slice for its next base file; without the file name, which the writer gives them."""
     full = context.full_schema
     schema = full.remove(full.get_field_index(FILE_NAME))

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError, MissingFileError
 from hoodie.format.parquet_file import open_parquet
-from hoodie.keygen.unstored import FolderValues, repeated
+from hoodie.keygen.virtual_columns import FolderValues, repeated
 from hoodie.model.files import SourceFile
 from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.storage.base import Storage

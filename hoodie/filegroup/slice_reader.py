@@ -15,11 +15,11 @@ import pyarrow.parquet as pq
 
 import hoodie.format
 from hoodie.errors import CorruptFileError, OptionError
+from hoodie.filegroup.column_names import renames_for
 from hoodie.filegroup.conform import conform
 from hoodie.filegroup.log_scan import LogRecords, read_log_records
 from hoodie.filegroup.missing_file import missing_file_error
 from hoodie.filegroup.picks import in_few_batches, rows_at
-from hoodie.filegroup.renamed import renames_for
 from hoodie.filegroup.skeleton import skeleton_batches
 from hoodie.filegroup.sought_rows import can_seek, sought_rows
 from hoodie.filegroup.stored_merge import Newer, merge_with_stored

@@ -25,9 +25,9 @@ from hoodie.format.log_block import LogBlock, encode_block, scan_blocks
 from hoodie.format.log_content import record_bounds
 from hoodie.format.parquet_file import open_parquet, read_batches
 from hoodie.format.plan_avro import decode_entry
-from hoodie.model.commands import restored
 from hoodie.model.enums import Action, BlockKind, HeaderKey, State
 from hoodie.model.instant import Instant, InstantTime, is_instant_time
+from hoodie.model.names import restored
 from hoodie.model.payloads import CommitMetadata
 
 _ARCHIVE_FILE = re.compile(r"\.commits_\.archive\.(\d+)(?:_\d+-\d+-\d+)?", re.ASCII)

@@ -19,8 +19,8 @@ import pyarrow as pa
 from hoodie.errors import CorruptFileError, SchemaError, UnsupportedTableError
 from hoodie.format.variants import VARIANT, VARIANT_NAME, avro_of_variant, is_record_of_variant, is_variant
 from hoodie.format.vectors import VECTOR, avro_of_vector, is_vector, vector_of
+from hoodie.model.late import for_the_same
 from hoodie.model.meta_fields import META_COLUMNS
-from hoodie.model.once import for_the_same
 
 CONTAINER_MAGIC = b"Obj\x01"
 """What an Avro container file begins with: its schema follows."""

@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
-from hoodie.model.bucket_rules import RULE_TYPE, BucketRules
-from hoodie.model.buckets import BUCKET_INDEX
+from hoodie.model.buckets import BUCKET_INDEX, RULE_TYPE, BucketRules
 from hoodie.model.instant import InstantTime
 from hoodie.model.names import join
 

@@ -10,10 +10,10 @@ from typing import Any
 from hoodie.errors import CorruptFileError
 from hoodie.format.log_name_texts import LogNameTexts, cut_lists, put_names
 from hoodie.format.stored_stats import MANY_PARTITIONS, StoredStats
-from hoodie.model.commands import doctor_of
 from hoodie.model.enums import WriteOperation
 from hoodie.model.instant import InstantTime
 from hoodie.model.log_names import LogNames
+from hoodie.model.names import doctor_of
 from hoodie.model.payloads import CommitMetadata, WriteStat
 
 _SCHEMA = "schema"

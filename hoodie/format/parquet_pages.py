@@ -36,7 +36,7 @@ from hoodie.format.thrift_compact import (
     text,
     varint_at,
 )
-from hoodie.model.once import once
+from hoodie.model.late import once
 
 _MAGIC = b"PAR1"
 _TAIL_BYTES = 8

@@ -30,10 +30,9 @@ from hoodie.format.avro_record import read_record, write_record
 from hoodie.format.avro_schema import CONTAINER_MAGIC
 from hoodie.format.avro_wire import varint
 from hoodie.format.plan_check import check_operation, check_rollback
-from hoodie.model.commands import doctor_of
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.instant import InstantTime
-from hoodie.model.names import name_of
+from hoodie.model.names import doctor_of, name_of
 from hoodie.model.payloads import (
     CompactionOperation,
     CompactionPlan,

@@ -19,13 +19,13 @@ from hoodie.hive.catalog import Catalog, Column, Registration, Values, columns_o
 from hoodie.hive.evolution import changes
 from hoodie.hive.glue import Glue, MakeClient
 from hoodie.hive.metastore import Connect, Metastore
+from hoodie.hive.partition_changes import Commits, PartitionChanges, SyncMark, partitions_with_rows
 from hoodie.hive.partitions import PartitionValues
-from hoodie.hive.touched import Commits, Noted, Touched, partitions_with_rows
 from hoodie.hive.views import PATH, SCHEMA_PART, SCHEMA_PARTS, Description, View, describe, views_of
 from hoodie.metastore.interface import connected
 from hoodie.model.hive_results import HiveSyncResult, RegisteredTable
 from hoodie.model.instant import InstantTime
-from hoodie.model.once import once
+from hoodie.model.late import once
 from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.option import option_name
 from hoodie.options.values import CatalogKind
@@ -128,15 +128,15 @@ class _Change(NamedTuple):
     properties: bool = False
 
 
-class _Parted(NamedTuple):
+class _PartitionCounts(NamedTuple):
     """What was done to partitions, by their paths."""
 
     added: tuple[str, ...] = ()
     updated: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
 
-    def and_then(self, later: _Parted) -> _Parted:
-        return _Parted(*(tuple(dict.fromkeys((*one, *other))) for one, other in zip(self, later, strict=True)))
+    def and_then(self, later: _PartitionCounts) -> _PartitionCounts:
+        return _PartitionCounts(*(tuple(dict.fromkeys((*one, *other))) for one, other in zip(self, later, strict=True)))
 
 
 @dataclass
@@ -152,8 +152,8 @@ class _Work:
     now: _Now | None = None
 
     def bring_up_to_date(self, view: View) -> RegisteredTable:
-        first_note: Noted | None = None
-        changed, parted = _Change(), _Parted()
+        first_note: SyncMark | None = None
+        changed, parted = _Change(), _PartitionCounts()
         for _ in range(_TRIES):
             table = self.catalog.table(self.database, view.name)
             before = _noted(table)
@@ -166,7 +166,7 @@ class _Work:
                 changed.properties or change.properties,
             )
             if change.is_new:
-                before = Noted(None, None)
+                before = SyncMark(None, None)
             first_note = before if first_note is None else first_note
             touched = now.commits.touched_since(first_note) if self.options.incremental else None
             parted = parted.and_then(self._with_partitions(table, described, touched, now, is_new=change.is_new))
@@ -187,7 +187,7 @@ class _Work:
             f"{self.database}.{view.name} was registered by other programs all the time, {_TRIES} times in a row: run it again"
         )
 
-    def _at_least(self, noted: Noted) -> _Now:
+    def _at_least(self, noted: SyncMark) -> _Now:
         """The table as it is now, or was a moment ago: never before the commit that another registration has noted."""
         is_current = self.now is not None and noted.instant in {None, *self.now.snapshot.timeline.completed_times}
         if self.now is None or not is_current:
@@ -240,15 +240,15 @@ class _Work:
     # -- its partitions ----------------------------------------------------------------------------------------------
 
     def _with_partitions(
-        self, table: Registration, described: Description, touched: Touched | None, now: _Now, *, is_new: bool
-    ) -> _Parted:
+        self, table: Registration, described: Description, touched: PartitionChanges | None, now: _Now, *, is_new: bool
+    ) -> _PartitionCounts:
         if not self.values.fields or not self.options.with_partitions:
-            return _Parted()
+            return _PartitionCounts()
         if touched is None:
             return self._with_all(table, described, now, is_new=is_new)
         paths = {self.values.of_path(path): path for path in (*touched.written, *touched.emptied)}
         if not paths:
-            return _Parted()
+            return _PartitionCounts()
         registered = {} if is_new else self._registered(table, list(paths))
         path_of = {values: path for values, path in paths.items() if path in set(touched.written)}
         emptied_paths = {
@@ -256,7 +256,7 @@ class _Work:
         }
         return self._result(table, described, path_of, registered, emptied_paths, touches=self.options.touches)
 
-    def _with_all(self, table: Registration, described: Description, now: _Now, *, is_new: bool) -> _Parted:
+    def _with_all(self, table: Registration, described: Description, now: _Now, *, is_new: bool) -> _PartitionCounts:
         """Compare all partitions that have rows with all that are registered."""
         path_of = {self.values.of_path(path): path for path in partitions_with_rows(now.snapshot)}
         registered = {} if is_new else self._registered(table, None)
@@ -282,7 +282,7 @@ class _Work:
         dropped_paths: dict[tuple[str, ...], str],
         *,
         touches: bool = False,
-    ) -> _Parted:
+    ) -> _PartitionCounts:
         places = {values: f"{described.location.rstrip('/')}/{path}" for values, path in path_of.items()}
         added = [values for values in path_of if values not in registered]
         moved = [
@@ -293,7 +293,7 @@ class _Work:
         self.catalog.add_partitions(table, [(values, places[values]) for values in added], at_once)
         self.catalog.update_partitions(table, [(values, places[values]) for values in (*moved, *touched)], at_once)
         self.catalog.drop_partitions(table, list(dropped_paths))
-        return _Parted(
+        return _PartitionCounts(
             tuple(path_of[values] for values in added),
             tuple(path_of[values] for values in moved),
             tuple(dropped_paths.values()),
@@ -301,7 +301,7 @@ class _Work:
 
     # -- up to where -------------------------------------------------------------------------------------------------
 
-    def _noted_newest(self, described: Description, before: Noted, newest: Noted, *, changed: bool) -> bool:
+    def _noted_newest(self, described: Description, before: SyncMark, newest: SyncMark, *, changed: bool) -> bool:
         """Note the last commit. False where another registration has ended since this one began: then all is done once more."""
         if newest.instant is None or (newest == before and not changed) or (self.options.only_changes and not changed):
             return True
@@ -319,9 +319,9 @@ class _Work:
         return True
 
 
-def _noted(table: Registration | None) -> Noted:
+def _noted(table: Registration | None) -> SyncMark:
     properties = {} if table is None else table.properties
-    return Noted(*(InstantTime(properties.get(key) or "") or None for key in (LAST_COMMIT, LAST_COMPLETION)))
+    return SyncMark(*(InstantTime(properties.get(key) or "") or None for key in (LAST_COMMIT, LAST_COMPLETION)))
 
 
 def _brought_to(table: Registration, described: Description) -> Registration:

@@ -193,7 +193,7 @@ def packed_lookups(
 
 def run_lookups(storage: Storage, cache: Cache, pack: LookupPack) -> list[LookupResult]:
     """The results of a pack's tasks; their keys are read and hashed once."""
-    shared = _Sought(storage, cache)
+    shared = _KeySearch(storage, cache)
     storage.each(shared.name_of, [task.base for task in pack.tasks if not task.base.is_missing])
     if len(pack.tasks) >= BLOCK_FILES:
         in_blocks([shared.file_of(task.base) for task in pack.tasks])
@@ -208,7 +208,7 @@ class _PieceKeys(SoughtKeys):
         self.rows = rows
 
 
-class _Sought:
+class _KeySearch:
     """What look-ups of one worker share: the keys, the known files, and where several files of a block have the keys."""
 
     def __init__(self, storage: Storage, cache: Cache) -> None:
@@ -243,7 +243,7 @@ class _Sought:
         return self._keys_of_pieces[at]
 
 
-def _look_up(storage: Storage, task: LookupTask, shared: _Sought) -> LookupResult:
+def _look_up(storage: Storage, task: LookupTask, shared: _KeySearch) -> LookupResult:
     """Which rows of the pieces have their key in the file group: an exact answer, whatever decided it."""
     if task.logs is None or task.visible is None:
         return _look_into_base(storage, task, shared)
@@ -264,14 +264,14 @@ def _look_up(storage: Storage, task: LookupTask, shared: _Sought) -> LookupResul
     return replace(result, matches=tuple(matches))
 
 
-def _look_into_base(storage: Storage, task: LookupTask, shared: _Sought) -> LookupResult:
+def _look_into_base(storage: Storage, task: LookupTask, shared: _KeySearch) -> LookupResult:
     result = _look_into(storage, task, shared)
     if task.base.size_bytes > MAPPED_BYTES:
         release_unused_memory()  # its filter and its keys left more behind than the rest of the write needs
     return result
 
 
-def _look_into(storage: Storage, task: LookupTask, shared: _Sought) -> LookupResult:
+def _look_into(storage: Storage, task: LookupTask, shared: _KeySearch) -> LookupResult:
     stored_file = shared.file_of(task.base)
     if stored_file is not None and stored_file.keys is not None:
         pieces = _pieces_in_range(task, stored_file.footer)
@@ -314,7 +314,7 @@ def _look_into(storage: Storage, task: LookupTask, shared: _Sought) -> LookupRes
 
 
 def _look_into_memory(
-    storage: Storage, task: LookupTask, file: KnownFile, pieces: Sequence[ChunkPiece], shared: _Sought, *, how: str
+    storage: Storage, task: LookupTask, file: KnownFile, pieces: Sequence[ChunkPiece], shared: _KeySearch, *, how: str
 ) -> LookupResult:
     all_keys = [shared.of(piece) for piece in pieces]
     places = [shared.places(file, each) for each in all_keys]

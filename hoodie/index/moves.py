@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.filegroup.chunks import load_chunk, load_places, load_rows, make_chunk, make_matches
+from hoodie.filegroup.deleted_rows import without_lost
 from hoodie.filegroup.merge import beats_stored, key_codes, positions_in
 from hoodie.filegroup.ordering import ordering_of, ranks_of, whole
 from hoodie.filegroup.partial import filled, kept_columns, stored_rows
-from hoodie.filegroup.revived import without_lost
 from hoodie.filegroup.run import combined, deletes_of
 from hoodie.filegroup.stored_merge import Newer, merged_rows
 from hoodie.hashes.of_keys import key_hash
@@ -62,7 +62,7 @@ class MoveTask:
 
 
 @dataclass(frozen=True)
-class Moved:
+class MoveResult:
     """What a task decided."""
 
     targets: tuple[tuple[int, tuple[Matches, ...]], ...]
@@ -76,14 +76,14 @@ class Moved:
     """Numbers of file groups whose rows decided."""
 
 
-def run_moves(storage: Storage, context: WriteContext, task: MoveTask) -> Moved:
+def run_moves(storage: Storage, context: WriteContext, task: MoveTask) -> MoveResult:
     """Decide on the rows of one share of the keys."""
     batch = _Batch(storage, task)
     hits = batch.hits(storage, task)
     unclear = batch.unclear(hits, [file_slice.group.partition_path for file_slice, _ in task.holders])
     clear = tuple(_by_slice(hits.only(~unclear[hits.rows]), batch, storage, task.stage_to))
     if not unclear.any():
-        return Moved(clear)
+        return MoveResult(clear)
     rows = combined(list(batch.take(storage, task.chunks, unclear)), context)
     if rows is None:
         raise ValueError("there are unclear rows, and none")
@@ -99,7 +99,7 @@ def run_moves(storage: Storage, context: WriteContext, task: MoveTask) -> Moved:
         decided = _Decision(storage, context, task, rows, of_row, of_slice).decision()
     else:
         new = np.flatnonzero(np.bincount(of_row, minlength=len(keys)) == 0)
-        decided = _Decided(rows.take(pa.array(new)), np.full(len(new), _NOWHERE), frozenset())
+        decided = _Outcome(rows.take(pa.array(new)), np.full(len(new), _NOWHERE), frozenset())
     order = _grouped(decided.rows)
     chunk = make_chunk(decided.rows.take(pa.array(order)), storage=storage, stage_to=task.stage_to)
     targets = decided.slices[order]
@@ -107,7 +107,7 @@ def run_moves(storage: Storage, context: WriteContext, task: MoveTask) -> Moved:
         (int(n), (make_matches(task.number, np.flatnonzero(targets == n), storage=storage, stage_to=task.stage_to),))
         for n in np.unique(targets[targets >= 0])
     )
-    return Moved(clear + updates, chunk, aside, decided.origins, frozenset(of_slice.tolist()))
+    return MoveResult(clear + updates, chunk, aside, decided.origins, frozenset(of_slice.tolist()))
 
 
 def found_twice(matches: Sequence[Matches]) -> bool:
@@ -115,15 +115,15 @@ def found_twice(matches: Sequence[Matches]) -> bool:
     return len({each.number for each in matches}) < len(matches)
 
 
-class _Found(NamedTuple):
+class _Matches(NamedTuple):
     """Pairs of a row of the batch and a file group that holds its key."""
 
     rows: np.ndarray
     slices: np.ndarray
     places: np.ndarray
 
-    def only(self, mask: np.ndarray) -> _Found:
-        return _Found(self.rows[mask], self.slices[mask], self.places[mask])
+    def only(self, mask: np.ndarray) -> _Matches:
+        return _Matches(self.rows[mask], self.slices[mask], self.places[mask])
 
 
 class _Batch:
@@ -148,13 +148,13 @@ class _Batch:
             self.parts, self.numbers, self.at = self.parts[mine], self.numbers[mine], self.at[mine]
         self._codes, self._count = key_codes(self.keys)
 
-    def hits(self, storage: Storage, task: MoveTask) -> _Found:
-        parts = [_Found(*(np.empty(0, np.int64) for _ in _Found._fields))]
+    def hits(self, storage: Storage, task: MoveTask) -> _Matches:
+        parts = [_Matches(*(np.empty(0, np.int64) for _ in _Matches._fields))]
         for n, (_, matches) in enumerate(task.holders):
             for each in matches:
                 rows = self._place[self._starts[each.number] + load_rows(storage, each)]
-                parts.append(_Found(rows, np.full(len(rows), n), load_places(storage, each)))
-        result = _Found(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+                parts.append(_Matches(rows, np.full(len(rows), n), load_places(storage, each)))
+        result = _Matches(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
         result = result.only(result.rows >= 0)
         if any(found_twice(matches) for _, matches in task.holders):
             order = np.lexsort((-result.places, result.rows, result.slices))
@@ -163,7 +163,7 @@ class _Batch:
             result = result.only(np.append(True, ~again)[: len(order)])
         return result
 
-    def unclear(self, hits: _Found, paths: Sequence[str]) -> np.ndarray:
+    def unclear(self, hits: _Matches, paths: Sequence[str]) -> np.ndarray:
         """Bool for each row: its key is in several partitions of the batch, in several file groups, or in another partition."""
         lowest, highest = np.full(self._count, len(self.paths)), np.full(self._count, -1)
         np.minimum.at(lowest, self._codes, self.parts)
@@ -185,7 +185,7 @@ class _Batch:
             yield load_chunk(storage, chunks[self.numbers[chosen[0]]]).take(pa.array(self.at[chosen])).sort_by(ARRIVAL)
 
 
-class _Decided(NamedTuple):
+class _Outcome(NamedTuple):
     rows: pa.Table
     slices: np.ndarray
     """For each row the number of the file group that it goes to; -1: it is new."""
@@ -248,7 +248,7 @@ class _Decision:
             lives,
         )
 
-    def decision(self) -> _Decided:
+    def decision(self) -> _Outcome:
         best = self._best_copies()
         there = np.flatnonzero(best >= 0)
         older = self._stored.take(pa.array(best[there]))
@@ -344,7 +344,7 @@ class _Decision:
 
     def _with_deletes(
         self, rows: pa.Table, written: pa.Table, target: np.ndarray, is_delete: np.ndarray, late: np.ndarray
-    ) -> _Decided:
+    ) -> _Outcome:
         """The records, and a delete of every stored row that is not the one which its record goes to."""
         others = np.flatnonzero(self._copy_slice != target[self._copy_row])
         of_row, of_slice = self._copy_row[others], self._copy_slice[others]
@@ -360,7 +360,7 @@ class _Decision:
             deletes = self._with_paths(deletes, self._slice_paths[of_slice])
         written = _marked(written, is_delete).filter(pa.array(~late))
         both = pa.concat_tables([written, _marked(deletes, np.ones(len(others), dtype=bool))])
-        return _Decided(both, np.concatenate([target[~late], of_slice]), frozenset(of_slice[leaves].tolist()))
+        return _Outcome(both, np.concatenate([target[~late], of_slice]), frozenset(of_slice[leaves].tolist()))
 
     def _with_paths(self, rows: pa.Table, paths: np.ndarray) -> pa.Table:
         at = rows.column_names.index(PARTITION_PATH)
@@ -380,7 +380,7 @@ def _grouped(rows: pa.Table) -> np.ndarray:
 
 
 def _by_slice(
-    pairs: _Found, batch: _Batch, storage: Storage, stage_to: str | None
+    pairs: _Matches, batch: _Batch, storage: Storage, stage_to: str | None
 ) -> Iterator[tuple[int, tuple[Matches, ...]]]:
     """The pairs as matches, which stand in the order of file groups and chunks."""
     for part in _runs(pairs.slices, batch.numbers[pairs.rows]):

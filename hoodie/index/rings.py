@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from hoodie.errors import UnsupportedTableError
+from hoodie.format.bucket_rules import CONFIGS, SUFFIX, format_rules, parse_rules, rules_path
 from hoodie.format.hash_ring import first_ring, format_ring, parse_ring
-from hoodie.model.buckets import FIRST_RING, RING_FILE, RING_MARK, RINGS, HashRing
+from hoodie.model.buckets import FIRST_RING, RING_FILE, RING_MARK, RINGS, BucketLayout, HashRing
 from hoodie.model.enums import Action
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import InstantTime, is_instant_time
@@ -146,3 +148,25 @@ def _counts(timeline: Timeline, instant: InstantTime) -> bool:
 def _has_new(ring: HashRing, before: HashRing, file_ids: Collection[str]) -> bool:
     """Whether a file group is there which this ring brought."""
     return any(each in ring.numbers and each not in before.numbers for each in file_ids)
+
+
+def ruled(storage: Storage, timeline: Timeline, layout: BucketLayout) -> BucketLayout:
+    """The layout with the rules of now, and the number of buckets where none applies; as it is where there are none.
+
+    Raises:
+        CorruptFileError, UnsupportedTableError: as `parse_rules`.
+    """
+    pending = {each.time for each in timeline.pending(Action.REPLACECOMMIT, Action.CLUSTERING)}
+    names = [name.removesuffix(SUFFIX) for name in storage.names(CONFIGS) if name.endswith(SUFFIX)]
+    counting = [name for name in names if name not in pending]
+    if not counting:
+        return layout
+    path = rules_path(InstantTime(max(counting)))
+    rules, count = parse_rules(storage.read(path), path=f"{storage.uri}/{path}")
+    return replace(layout, rules=rules, count=count)
+
+
+def keep_rules(storage: Storage, layout: BucketLayout) -> None:
+    """Write the rules that a table is made with, where Apache Hudi looks for them."""
+    if layout.rules is not None and not storage.names(CONFIGS):
+        storage.replace(rules_path(layout.rules.instant), format_rules(layout.rules, layout.count))

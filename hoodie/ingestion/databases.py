@@ -16,8 +16,14 @@ import pyarrow as pa
 from hoodie.errors import OptionError
 from hoodie.ingestion.border_values import Border, border_of, parse_border
 from hoodie.ingestion.database_connections import POSTGRESQL, SQLITE, Database
-from hoodie.ingestion.database_rows import is_readable, with_table_types, without_guessed_types
-from hoodie.ingestion.seen_rows import Unseen, note_rows, without_noted
+from hoodie.ingestion.database_rows import (
+    Unseen,
+    is_readable,
+    note_rows,
+    with_table_types,
+    without_guessed_types,
+    without_noted,
+)
 from hoodie.ingestion.source import Bounds, Checkpoint, Round
 from hoodie.model.results import format_count
 

@@ -13,13 +13,13 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from hoodie.ingestion.folders import FolderSource, not_fitting
-from hoodie.ingestion.formats import Decoded, wider, with_types
+from hoodie.ingestion.formats import DecodedRows, wider, with_types
 from hoodie.ingestion.salvage import with_known_types
 from hoodie.ingestion.source import BadRecord
 from hoodie.storage.base import FileInfo
 
 
-class Looked(NamedTuple):
+class FileContent(NamedTuple):
     """What a file has."""
 
     schema: pa.Schema
@@ -30,21 +30,21 @@ class Looked(NamedTuple):
         return any(field.type != types.field(field.name).type for field in self.schema if field.name in types.names)
 
 
-def look(source: FolderSource, schema: pa.Schema | None, info: FileInfo) -> Looked:
+def look(source: FolderSource, schema: pa.Schema | None, info: FileInfo) -> FileContent:
     """The columns of a file, and its records that do not fit them."""
     decoded = source.decoded(info, schema)
-    return Looked(decoded.rows.schema, decoded.bad)
+    return FileContent(decoded.rows.schema, decoded.bad)
 
 
-def columns_of(looked: Sequence[Looked]) -> pa.Schema:
+def columns_of(looked: Sequence[FileContent]) -> pa.Schema:
     """Columns of all files: where their types do not meet, that of the first file counts."""
     schema = reduce(wider, (each.schema for each in looked), pa.schema([]))
     return with_known_types(schema.empty_table()).schema
 
 
-def looked_again(source: FolderSource, types: pa.Schema, info: FileInfo) -> Looked:
+def looked_again(source: FolderSource, types: pa.Schema, info: FileInfo) -> FileContent:
     """What of a file cannot be a row of these columns."""
-    return Looked(types, _decoded(source, types, info).bad)
+    return FileContent(types, _decoded(source, types, info).bad)
 
 
 def rows_of_file(source: FolderSource, types: pa.Schema, info: FileInfo) -> Iterator[pa.RecordBatch]:
@@ -52,9 +52,9 @@ def rows_of_file(source: FolderSource, types: pa.Schema, info: FileInfo) -> Iter
     yield from _decoded(source, types, info).rows.to_batches()
 
 
-def _decoded(source: FolderSource, types: pa.Schema, info: FileInfo) -> Decoded:
+def _decoded(source: FolderSource, types: pa.Schema, info: FileInfo) -> DecodedRows:
     decoded = source.decoded(info, types)
     try:
         return decoded._replace(rows=with_types(decoded.rows, types))
     except pa.ArrowException as exc:
-        return Decoded(pa.table({}), (*decoded.bad, not_fitting(info, exc)))
+        return DecodedRows(pa.table({}), (*decoded.bad, not_fitting(info, exc)))

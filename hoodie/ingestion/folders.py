@@ -16,7 +16,7 @@ import pyarrow as pa
 from hoodie.engine.base import Records
 from hoodie.errors import OptionError
 from hoodie.ingestion.connect_json import unwrapped
-from hoodie.ingestion.formats import Decoded, decoder, format_of, wider
+from hoodie.ingestion.formats import DecodedRows, decoder, format_of, wider
 from hoodie.ingestion.salvage import with_known_types
 from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round
 from hoodie.storage.base import FileInfo, Storage
@@ -92,14 +92,14 @@ class FolderSource:
                 try:
                     together = _together(rows, decoded.rows)
                 except pa.ArrowException as exc:
-                    decoded = Decoded(pa.table({}))
+                    decoded = DecodedRows(pa.table({}))
                     together = rows
                     bad.append(not_fitting(info, exc))
             rows = together
             bad += decoded.bad
         return with_known_types(rows), bad
 
-    def decoded(self, info: FileInfo, schema: pa.Schema | None) -> Decoded:
+    def decoded(self, info: FileInfo, schema: pa.Schema | None) -> DecodedRows:
         """The rows of a file; columns of the schema get its types, as far as the file's format leaves them open."""
         kind = self.format or format_of(info.name)
         if kind is None:

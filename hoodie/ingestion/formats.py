@@ -23,21 +23,21 @@ _LONGEST_CONTENT = 10_000
 _SMALLEST_BLOCK = 1 << 20
 
 
-class Decoded(NamedTuple):
+class DecodedRows(NamedTuple):
     rows: pa.Table
     bad: tuple[BadRecord, ...] = ()
 
 
-Decode = Callable[[str, bytes, pa.Schema | None], Decoded]
+Decode = Callable[[str, bytes, pa.Schema | None], DecodedRows]
 """The rows of a file of this name and content; columns of the schema get its types."""
 
 
-def decode_json(name: str, content: bytes, schema: pa.Schema | None) -> Decoded:
+def decode_json(name: str, content: bytes, schema: pa.Schema | None) -> DecodedRows:
     """Lines of JSON objects. Columns outside the schema get the types of their values; a text stays a text."""
     bad: list[BadRecord] = []
     types = inferred_types(content, schema)
     tables = list(_json_rows(name, content, types, schema, bad))
-    return Decoded(_together(tables), tuple(bad))
+    return DecodedRows(_together(tables), tuple(bad))
 
 
 def inferred_types(content: bytes, schema: pa.Schema | None) -> pa.Schema | None:
@@ -154,21 +154,21 @@ def _with_new_fields(kind: pa.DataType, other: pa.DataType) -> pa.DataType:
     return pa.struct([*same, *(each for each in other if each.name not in names)])
 
 
-def decode_csv(name: str, content: bytes, schema: pa.Schema | None) -> Decoded:
+def decode_csv(name: str, content: bytes, schema: pa.Schema | None) -> DecodedRows:
     """The first line has the names. An empty field is null."""
     bad: list[BadRecord] = []
     if not content.strip():
-        return Decoded(pa.table({}))
+        return DecodedRows(pa.table({}))
     types = {each.name: each.type for each in schema or () if not pa.types.is_nested(each.type)}
     try:
-        return Decoded(_read_csv(name, content, types, bad), tuple(bad))
+        return DecodedRows(_read_csv(name, content, types, bad), tuple(bad))
     except pa.ArrowInvalid:
         bad.clear()
     rows = _read_csv(name, content, dict.fromkeys(types, pa.string()), bad)
     fits = fitting(rows, types)
     for row in rows.filter(pc.invert(fits)).to_pylist():  # the bad ones only
         bad.append(BadRecord(name, "a value is not of its column's type", shown(row)))
-    return Decoded(with_types(rows.filter(fits), schema), tuple(bad))
+    return DecodedRows(with_types(rows.filter(fits), schema), tuple(bad))
 
 
 def _read_csv(name: str, content: bytes, types: Mapping[str, pa.DataType], bad: list[BadRecord]) -> pa.Table:
@@ -208,25 +208,25 @@ def _castable(array: pa.Array, kind: pa.DataType) -> list[bool]:
     return [True] * len(array)
 
 
-def decode_parquet(name: str, content: bytes, schema: pa.Schema | None) -> Decoded:
+def decode_parquet(name: str, content: bytes, schema: pa.Schema | None) -> DecodedRows:
     try:
-        return Decoded(pq.ParquetFile(pa.BufferReader(content)).read())
+        return DecodedRows(pq.ParquetFile(pa.BufferReader(content)).read())
     except (pa.ArrowException, OSError) as exc:
         return _all_bad(name, exc)
 
 
-def decode_avro(name: str, content: bytes, table_schema: pa.Schema | None) -> Decoded:
+def decode_avro(name: str, content: bytes, table_schema: pa.Schema | None) -> DecodedRows:
     """An Avro file of objects; a part of it that is damaged makes all of it bad."""
     try:
         reader = fastavro.reader(io.BytesIO(content))
         schema = arrow_from_avro(reader.writer_schema)  # type: ignore[arg-type]
-        return Decoded(pa.Table.from_pylist(list(reader), schema))  # type: ignore[arg-type]
+        return DecodedRows(pa.Table.from_pylist(list(reader), schema))  # type: ignore[arg-type]
     except (ValueError, EOFError, OSError, pa.ArrowException) as exc:
         return _all_bad(name, exc)
 
 
-def _all_bad(name: str, error: Exception) -> Decoded:
-    return Decoded(pa.table({}), (BadRecord(name, f"the file cannot be read: {error}", ""),))
+def _all_bad(name: str, error: Exception) -> DecodedRows:
+    return DecodedRows(pa.table({}), (BadRecord(name, f"the file cannot be read: {error}", ""),))
 
 
 def shown(content: object) -> str:

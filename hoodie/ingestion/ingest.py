@@ -18,8 +18,8 @@ from hoodie.model.enums import WriteOperation
 from hoodie.model.ingest_results import IngestResult, IngestRound
 from hoodie.options.arguments import parse_operation, parse_options
 from hoodie.table import HoodieTable, create_table, is_table, open_table
-from hoodie.write.given_schema import SchemaLike
 from hoodie.write.placement import is_global
+from hoodie.write.schema_input import SchemaLike
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 OPERATIONS = (

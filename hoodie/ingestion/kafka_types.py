@@ -39,7 +39,7 @@ class Decoding:
         return self.schema if self.changes is None else self.changes.schema_of_events(self.schema)
 
 
-class Looked(NamedTuple):
+class RecordTypes(NamedTuple):
     """What some records are."""
 
     records: int
@@ -47,7 +47,7 @@ class Looked(NamedTuple):
     columns: tuple[Columns, ...]
 
 
-class Checked(NamedTuple):
+class RecordCheck(NamedTuple):
     """What becomes of some records."""
 
     schema: pa.Schema
@@ -55,12 +55,12 @@ class Checked(NamedTuple):
     bad: tuple[BadRecord, ...]
 
 
-def look(decoding: Decoding, number: int, batches: Iterator[pa.RecordBatch]) -> Iterator[Looked]:
+def look(decoding: Decoding, number: int, batches: Iterator[pa.RecordBatch]) -> Iterator[RecordTypes]:
     """What the records of a part are."""
     yield together([_looked(decoding, batch) for batch in checked(batches)])
 
 
-def together(looked: Sequence[Looked]) -> Looked:
+def together(looked: Sequence[RecordTypes]) -> RecordTypes:
     """The sum of all, with columns of one kind once."""
     values: dict[tuple[int, pa.Schema], int] = {}
     for each in looked:
@@ -68,29 +68,29 @@ def together(looked: Sequence[Looked]) -> Looked:
             kind = (columns.number, columns.schema)
             values[kind] = values.get(kind, 0) + columns.values
     columns_of_all = tuple(Columns(schema, count, number) for (number, schema), count in values.items())
-    return Looked(sum(each.records for each in looked), sum(each.bytes for each in looked), columns_of_all)
+    return RecordTypes(sum(each.records for each in looked), sum(each.bytes for each in looked), columns_of_all)
 
 
-def _looked(decoding: Decoding, batch: pa.RecordBatch) -> Looked:
+def _looked(decoding: Decoding, batch: pa.RecordBatch) -> RecordTypes:
     values = _values(_with_values(batch))
     columns = _reading(decoding).columns(values, columns_of_values(decoding.schema_of_values))
-    return Looked(batch.num_rows, sum(map(len, values)), tuple(columns))
+    return RecordTypes(batch.num_rows, sum(map(len, values)), tuple(columns))
 
 
-def common_types(decoding: Decoding, looked: Looked) -> pa.Schema | None:
+def common_types(decoding: Decoding, looked: RecordTypes) -> pa.Schema | None:
     """Types of the columns of all values."""
     return _reading(decoding).common_types(looked.columns, columns_of_values(decoding.schema_of_values))
 
 
-def check(decoding: Decoding, number: int, batches: Iterator[pa.RecordBatch]) -> Iterator[Checked]:
+def check(decoding: Decoding, number: int, batches: Iterator[pa.RecordBatch]) -> Iterator[RecordCheck]:
     """What becomes of the records of a part."""
     decoded = (_decoded(decoding, batch) for batch in checked(batches))
-    yield merged([Checked(rows.schema, tuple(bad)) for rows, bad in decoded])
+    yield merged([RecordCheck(rows.schema, tuple(bad)) for rows, bad in decoded])
 
 
-def merged(parts: Sequence[Checked]) -> Checked:
+def merged(parts: Sequence[RecordCheck]) -> RecordCheck:
     schema = reduce(wider, dict.fromkeys(each.schema for each in parts), pa.schema([]))
-    return Checked(schema, tuple(record for each in parts for record in each.bad))
+    return RecordCheck(schema, tuple(record for each in parts for record in each.bad))
 
 
 def rows_of_records(decoding: Decoding, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

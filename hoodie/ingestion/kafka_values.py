@@ -27,7 +27,7 @@ from hoodie.ingestion.formats import (
 )
 from hoodie.ingestion.kafka_settings import KafkaSettings
 from hoodie.ingestion.registry import Registry
-from hoodie.ingestion.salvage import Salvaged, salvage, with_columns_of, with_known_types
+from hoodie.ingestion.salvage import GoodRecords, salvage, with_columns_of, with_known_types
 from hoodie.ingestion.source import BadRecord
 
 OFFSET, PARTITION = "_hoodie_kafka_source_offset", "_hoodie_kafka_source_partition"
@@ -67,7 +67,7 @@ class Reading:
         self._registry = Registry(settings.registry, settings.registry_user) if settings.registry else None
         self._schema = record_type(settings.schema) if settings.schema is not None else None
 
-    def read(self, values: Sequence[bytes], schema: pa.Schema | None, types: pa.Schema | None = None) -> Salvaged:
+    def read(self, values: Sequence[bytes], schema: pa.Schema | None, types: pa.Schema | None = None) -> GoodRecords:
         """`types`: those of the columns of more values than these, as `common_types` gives them."""
         if self._settings.values == "json":
             return _read_json_values(values, schema, types, unwraps=self._settings.unwraps)
@@ -166,7 +166,7 @@ def _json_lines(values: Sequence[bytes], *, unwraps: bool) -> tuple[Sequence[byt
 
 def _read_json_values(
     values: Sequence[bytes], schema: pa.Schema | None, types: pa.Schema | None, *, unwraps: bool
-) -> Salvaged:
+) -> GoodRecords:
     lines, joined = _json_lines(values, unwraps=unwraps)
     chosen = inferred_types(joined, schema) if types is None else types
     return salvage(lines, lambda part: with_types(read_json(b"\n".join(part), chosen), schema))
@@ -187,7 +187,7 @@ def _avro_reader(schema: AvroType, head: int, table_schema: pa.Schema | None) ->
 
 def _read_registered(
     values: Sequence[bytes], registry: Registry, table_schema: pa.Schema | None, types: pa.Schema | None
-) -> Salvaged:
+) -> GoodRecords:
     """Rows of the values, each decoded by its own registered schema, those of one schema together."""
     bad: list[tuple[int, str]] = []
     tables, positions = [pa.table({}) if types is None else types.empty_table()], [np.empty(0, np.int64)]
@@ -198,7 +198,7 @@ def _read_registered(
         except pa.ArrowException as exc:
             bad += [(int(places[place]), f"schema {number} does not fit: {exc}") for place in salvaged.positions]
     order = np.concatenate(positions)
-    return Salvaged(tables[0].take(np.argsort(order)), np.sort(order), tuple(sorted(bad)))
+    return GoodRecords(tables[0].take(np.argsort(order)), np.sort(order), tuple(sorted(bad)))
 
 
 def _registered_columns(
@@ -211,7 +211,7 @@ def _registered_columns(
 
 def _by_schema(
     values: Sequence[bytes], registry: Registry, table_schema: pa.Schema | None, bad: list[tuple[int, str]]
-) -> Iterator[tuple[int, np.ndarray, Salvaged]]:
+) -> Iterator[tuple[int, np.ndarray, GoodRecords]]:
     """The number of each schema, the positions of its values, and their rows."""
     numbers = np.array([int.from_bytes(value[1:_HEAD]) if _has_head(value) else -1 for value in values], np.int64)
     for number in np.unique(numbers):

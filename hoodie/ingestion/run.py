@@ -12,19 +12,64 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import pyarrow as pa
 
-from hoodie.errors import OptionError
-from hoodie.ingestion.progress import Progress, entries, progress_of, stream_of
-from hoodie.ingestion.source import NO_BOUNDS, BadRecord, Bounds, Round, Source
-from hoodie.ingestion.work import EMBEDDED, Prepared, Work
+from hoodie.errors import HoodieError, OptionError
+from hoodie.ingestion.source import NO_BOUNDS, BadRecord, Bounds, Checkpoint, Round, Source
+from hoodie.ingestion.work import EMBEDDED, PreparedRound, Work
 from hoodie.model.enums import WriteOperation
 from hoodie.model.ingest_results import IngestRound
 from hoodie.model.results import format_count
-from hoodie.model.streams import StreamBatch
+from hoodie.model.streams import StreamBatch, parse_batch
 from hoodie.table import HoodieTable
 from hoodie.telemetry import note, record, span
+from hoodie.view.context import Snapshot
+from hoodie.write.streams import every_commit
+
+HUDI_KEYS = ("streamer.checkpoint.key.v2", "deltastreamer.checkpoint.key")
+"""Of tables of versions 8 and 9, and of older ones. Both are written: readers take the first that they know."""
+RESET_KEYS = ("streamer.checkpoint.reset.key.v2", "deltastreamer.checkpoint.reset_key")
+OURS = "hoodie.python.ingest"
+"""A JSON object: name of the source -> its checkpoint, what more it has to know, and the number of bad records."""
+
+
+class Progress(NamedTuple):
+    checkpoint: Checkpoint | None
+    rounds: int
+    """So many have been committed; the next one has this number as the batch of a stream."""
+
+
+def progress_of(snapshot: Snapshot, name: str) -> Progress:
+    """What the newest commit says that has a checkpoint of this name, or one of Apache Hudi's, which has no names."""
+    checkpoint: Checkpoint | None = None
+    for extra in every_commit(snapshot):
+        batch = parse_batch(extra, StreamBatch(stream_of(name), 0))
+        if batch is not None:
+            return Progress(checkpoint or _ours(extra, name), batch.number + 1)
+        if checkpoint is None and OURS not in extra:
+            checkpoint = next((Checkpoint(extra[key]) for key in HUDI_KEYS if extra.get(key)), None)
+    return Progress(checkpoint, 0)
+
+
+def stream_of(name: str) -> str:
+    return f"ingest:{name}"
+
+
+def entries(name: str, checkpoint: Checkpoint, bad: int) -> Mapping[str, str]:
+    """What a commit says that has the rows up to this checkpoint."""
+    ours = {name: {"checkpoint": checkpoint.text, "more": checkpoint.more, "bad": bad}}
+    return {**dict.fromkeys(HUDI_KEYS, checkpoint.text), OURS: json.dumps(ours, sort_keys=True)}
+
+
+def _ours(extra: Mapping[str, str], name: str) -> Checkpoint:
+    try:
+        entry = json.loads(extra[OURS])[name]
+        return Checkpoint(entry["checkpoint"], entry["more"])
+    except (KeyError, ValueError, TypeError) as exc:
+        raise HoodieError(f"a commit of source {name!r} does not say up to where it was read: {exc!r}") from exc
+
 
 log = logging.getLogger("hoodie")
 
@@ -80,7 +125,7 @@ def _round(table: HoodieTable, plan: Plan) -> IngestRound | None:
     return replace(result, seconds=time.monotonic() - started_s)
 
 
-def _ingest(table: HoodieTable, plan: Plan, progress: Progress, round_: Round, prepared: Prepared) -> IngestRound:
+def _ingest(table: HoodieTable, plan: Plan, progress: Progress, round_: Round, prepared: PreparedRound) -> IngestRound:
     bad = [*round_.bad, *prepared.bad]
     if bad and not plan.keeps_bad:
         first = bad[0]
@@ -163,7 +208,7 @@ def _kept_apart(table: HoodieTable, plan: Plan, progress: Progress, bad: Sequenc
 
 
 def _write(
-    table: HoodieTable, plan: Plan, progress: Progress, round_: Round, prepared: Prepared, bad: int
+    table: HoodieTable, plan: Plan, progress: Progress, round_: Round, prepared: PreparedRound, bad: int
 ) -> str | None:
     options = table._request_for(plan.operation, plan.options).write
     commit_entries = {**options.commit_entries, **entries(plan.name, round_.checkpoint, bad)}

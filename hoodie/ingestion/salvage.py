@@ -14,7 +14,7 @@ Read = Callable[[Sequence[bytes]], pa.Table]
 """A row for each record. Raises ArrowException or CorruptFileError: one of them, whichever, cannot be read."""
 
 
-class Salvaged(NamedTuple):
+class GoodRecords(NamedTuple):
     rows: pa.Table
     positions: np.ndarray
     """The positions of the records that are rows, in order."""
@@ -27,14 +27,14 @@ class _Piece(NamedTuple):
     rows: pa.Table
 
 
-def salvage(records: Sequence[bytes], read: Read) -> Salvaged:
+def salvage(records: Sequence[bytes], read: Read) -> GoodRecords:
     """Rows of all records that can be read and fit together. Where their types differ, that of most records counts."""
     bad: list[tuple[int, str]] = []
     pieces = list(_pieces(records, 0, read, bad)) if records else []
     fitting = sorted(_fitting(pieces, bad))
     rows = pa.concat_tables([each.rows for each in fitting], promote_options="permissive") if fitting else pa.table({})
     positions = [np.arange(each.first, each.first + each.rows.num_rows) for each in fitting]
-    return Salvaged(rows, np.concatenate(positions) if positions else np.empty(0, np.int64), tuple(sorted(bad)))
+    return GoodRecords(rows, np.concatenate(positions) if positions else np.empty(0, np.int64), tuple(sorted(bad)))
 
 
 def _pieces(records: Sequence[bytes], first: int, read: Read, bad: list[tuple[int, str]]) -> Iterator[_Piece]:

@@ -1,11 +1,14 @@
-"""The source that a user's arguments name."""
+"""The source that a user's arguments name; another table is one of them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from os import PathLike
 
+import pyarrow as pa
+
+from hoodie.consumers import safe_end
 from hoodie.errors import OptionError
 from hoodie.ingestion.database_connections import is_database
 from hoodie.ingestion.database_options import database_source
@@ -13,10 +16,28 @@ from hoodie.ingestion.folders import FolderSource
 from hoodie.ingestion.formats import FORMATS
 from hoodie.ingestion.kafka import KafkaSource
 from hoodie.ingestion.kafka_settings import SCHEME, VALUES, parse_settings
-from hoodie.ingestion.source import Source
-from hoodie.ingestion.tables import TableSource
+from hoodie.ingestion.source import Bounds, Checkpoint, Round, Source
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable, is_table, open_table
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """`Source` of the latest state of changed rows; deletes are not among them. Bounds do not cut a range."""
+
+    table: HoodieTable
+
+    def __str__(self) -> str:
+        return f"the table {self.table.uri}"
+
+    def next(self, after: Checkpoint | None, bounds: Bounds, schema: pa.Schema | None) -> Round | None:
+        end = safe_end(self.table._context)
+        since = after.text if after is not None else None
+        if end is None or (since is not None and end <= since):
+            return None
+        rows = self.table.changes(since=since, until=end).to_reader()
+        return Round(rows, Checkpoint(str(end)), pieces=1)
+
 
 Make = Callable[[str, str, Mapping[str, str] | None], Source]
 """By the format, the address, and how its storage is reached."""

@@ -13,7 +13,7 @@ from hoodie.format.avro_schema import arrow_from_avro, parse_schema
 from hoodie.ingestion.registry import schema_at
 from hoodie.ingestion.streamer_properties import PREFIX, read_text
 from hoodie.options.parse import parse_write_options
-from hoodie.write.given_schema import SchemaLike
+from hoodie.write.schema_input import SchemaLike
 
 log = logging.getLogger("hoodie")
 

@@ -23,7 +23,7 @@ INPUT_NAME = "source"
 _MEMORY_BYTES = 1 << 30
 
 
-class Prepared(NamedTuple):
+class PreparedRound(NamedTuple):
     """The rows of a round as they are written."""
 
     rows: Records
@@ -44,7 +44,7 @@ class Work(Protocol):
         """The next round of the source, with its own rows or with records of the engine."""
         ...
 
-    def prepared(self, table: HoodieTable, rows: Records, sql: str | None) -> AbstractContextManager[Prepared]:
+    def prepared(self, table: HoodieTable, rows: Records, sql: str | None) -> AbstractContextManager[PreparedRound]:
         """The rows transformed, without those that have no record key; they are kept until the block ends."""
         ...
 
@@ -53,7 +53,7 @@ class Work(Protocol):
         ...
 
 
-class Embedded:
+class EmbeddedWork:
     """In this process; the rows of a round are in memory."""
 
     def with_engine(self, table: HoodieTable) -> HoodieTable:
@@ -63,7 +63,7 @@ class Embedded:
         return source.next(after, bounds, schema)
 
     @contextmanager
-    def prepared(self, table: HoodieTable, rows: Records, sql: str | None) -> Iterator[Prepared]:
+    def prepared(self, table: HoodieTable, rows: Records, sql: str | None) -> Iterator[PreparedRound]:
         whole = _transformed(rows, sql, table.uri)
         keys = [name for name in table.config.record_key_fields if name in whole.schema.names]
         yield _without_bad_keys(whole, keys)
@@ -72,7 +72,7 @@ class Embedded:
         return table.writer.write(rows, rows.schema, options.operation, options, engine=LocalEngine()).instant
 
 
-EMBEDDED = Embedded()
+EMBEDDED = EmbeddedWork()
 
 
 def keyless(rows: pa.Table, keys: Sequence[str]) -> list[BadRecord]:
@@ -89,13 +89,13 @@ def _transformed(rows: pa.Table | pa.RecordBatchReader, sql: str | None, uri: st
         return pa.RecordBatchReader.from_stream(con.sql(sql.replace(INPUT, INPUT_NAME))).read_all()
 
 
-def _without_bad_keys(rows: pa.Table, keys: Sequence[str]) -> Prepared:
+def _without_bad_keys(rows: pa.Table, keys: Sequence[str]) -> PreparedRound:
     if not keys or not rows.num_rows:
-        return Prepared(rows, rows.num_rows)
+        return PreparedRound(rows, rows.num_rows)
     has_key: Any = pc.is_valid(rows.column(keys[0]))
     for name in keys[1:]:
         has_key = pc.or_(has_key, pc.is_valid(rows.column(name)))
     if pc.all(has_key).as_py():
-        return Prepared(rows, rows.num_rows)
+        return PreparedRound(rows, rows.num_rows)
     keyed = rows.filter(has_key)
-    return Prepared(keyed, keyed.num_rows, keyless(rows.filter(pc.invert(has_key)), keys))
+    return PreparedRound(keyed, keyed.num_rows, keyless(rows.filter(pc.invert(has_key)), keys))

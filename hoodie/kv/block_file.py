@@ -26,7 +26,7 @@ from hoodie.kv.binary import KEYS, Binary, listed
 from hoodie.kv.rows import NOTHING, SortedRows, between
 from hoodie.kv.settings import NO_COMPRESSION
 from hoodie.kv.wal_frames import Rows, frame_of, rows_frame
-from hoodie.model.once import once
+from hoodie.model.late import once
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache, Kind
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from hoodie.errors import CorruptFileError, HoodieError
 from hoodie.kv.data_files import DataFormat
-from hoodie.kv.looking import Files
+from hoodie.kv.lookup import Files
 from hoodie.kv.manifest import NO_WINDOW, Manifest, read_newest
 from hoodie.kv.names import data_file
 from hoodie.kv.wal import Replay

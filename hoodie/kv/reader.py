@@ -11,7 +11,7 @@ import pyarrow as pa
 from hoodie.errors import CorruptFileError, MissingFileError, OptionError, TableChangedError
 from hoodie.kv.binary import KEYS, VALUES, Binary, Many, as_array, as_bytes, listed
 from hoodie.kv.data_files import DataFormat
-from hoodie.kv.looking import Files
+from hoodie.kv.lookup import Files
 from hoodie.kv.manifest import NO_WINDOW, read_newest
 from hoodie.kv.order import KeyOrder
 from hoodie.storage.base import Storage

@@ -15,7 +15,7 @@ import pyarrow as pa
 from hoodie.errors import CommitConflictError, OptionError
 from hoodie.kv.binary import Binary
 from hoodie.kv.flush import Flusher
-from hoodie.kv.looking import Files
+from hoodie.kv.lookup import Files
 from hoodie.kv.manifest import NO_WINDOW, DataFile
 from hoodie.kv.names import bucket_folder, store_file
 from hoodie.kv.rows import SortedRows

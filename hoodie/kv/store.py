@@ -18,10 +18,10 @@ from hoodie.kv.binary import KEYS, VALUES, Binary, Many, as_array, as_bytes, lis
 from hoodie.kv.check import BucketCheck, check_bucket
 from hoodie.kv.data_files import DEFAULT_FORMAT, format_named
 from hoodie.kv.flush import Flusher
-from hoodie.kv.hold import Hold
 from hoodie.kv.manifest import NO_WINDOW, Manifest, read_newest
 from hoodie.kv.names import bucket_folder, store_file, store_number
 from hoodie.kv.order import LEXICOGRAPHIC, order_named
+from hoodie.kv.ownership import Hold
 from hoodie.kv.reader import BucketReader
 from hoodie.kv.rebucket import rebucket
 from hoodie.kv.settings import NO_COMPRESSION, StoreLayout, StoreOptions

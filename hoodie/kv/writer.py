@@ -16,10 +16,10 @@ from hoodie.errors import CommitOutcomeUnknownError, HoodieError, OptionError, S
 from hoodie.kv.binary import KEYS, VALUES, Binary, Many, as_array, as_bytes, listed
 from hoodie.kv.data_files import DataFormat
 from hoodie.kv.flush import Flusher
-from hoodie.kv.hold import Hold
-from hoodie.kv.looking import Files
+from hoodie.kv.lookup import Files
 from hoodie.kv.manifest import NO_WINDOW, Manifest, publish, read_newest
 from hoodie.kv.order import KeyOrder
+from hoodie.kv.ownership import Hold
 from hoodie.kv.rows import bytes_of
 from hoodie.kv.settings import StoreOptions
 from hoodie.kv.wal import Replay, Wal
@@ -431,8 +431,8 @@ class BucketWriter:
         if self._flushing is not None and self._flushing.done():
             self._wait()
 
-    def _failing(self) -> _Failing:
-        return _Failing(self)
+    def _failing(self) -> _StorageErrors:
+        return _StorageErrors(self)
 
     def _is_overtaken(self) -> bool:
         with suppress(OSError, HoodieError):
@@ -455,7 +455,7 @@ def _let_go(wal: Wal, hold: Hold, what: str) -> None:
     hold.abandon()
 
 
-class _Failing:
+class _StorageErrors:
     """An error of the storage in this block is the end of the writer, and is told as what it means."""
 
     def __init__(self, writer: BucketWriter) -> None:

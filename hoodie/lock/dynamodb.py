@@ -128,7 +128,7 @@ def _with_scheme(endpoint: str | None) -> str | None:
     return endpoint if endpoint is None or "://" in endpoint else f"https://{endpoint}"
 
 
-class _Found(NamedTuple):
+class _LockItem(NamedTuple):
     """What the item says."""
 
     owner: str
@@ -181,7 +181,7 @@ class _Item(Lease):
         self._keep()
         return True
 
-    def _condition(self, item: _Found | None) -> tuple[str, Mapping[str, str]] | None:
+    def _condition(self, item: _LockItem | None) -> tuple[str, Mapping[str, str]] | None:
         """The condition on which the item may be put; None while somebody holds the lock, or may hold it."""
         if item is None:
             return "attribute_not_exists(#key)", {}
@@ -231,7 +231,7 @@ class _Item(Lease):
             **more,
         )
 
-    def _read(self) -> _Found | None:
+    def _read(self) -> _LockItem | None:
         """What the table has; the table is made where it is missing."""
         key = {_KEY: {"S": self._place.key}}
         try:
@@ -247,7 +247,9 @@ class _Item(Lease):
         try:
             note = json.loads(item.get(_HOLDER) or "{}")
             lease_s = int(item[_LEASE] or "") / 1000
-            return _Found(item[_OWNER] or "", item[_VERSION] or "", lease_s, _RELEASED in item, read_holder_note(note))
+            return _LockItem(
+                item[_OWNER] or "", item[_VERSION] or "", lease_s, _RELEASED in item, read_holder_note(note)
+            )
         except (KeyError, ValueError, AttributeError) as exc:
             raise LockError(
                 f"the item {self._place} is no lock ({exc!r}): delete it when no writer is at work on the table"

@@ -12,13 +12,13 @@ from contextlib import contextmanager
 
 from hoodie.errors import LockError
 from hoodie.lock.base import LONGEST_PAUSE_S, Waiting, wait_for
-from hoodie.lock.held import Held, every_held
+from hoodie.lock.registry import HeldLock, every_held
 from hoodie.telemetry import note, record
 
 NOBODY = "a holder that has just released it"
 
 
-class Grant(Held):
+class Grant(HeldLock):
     """One acquisition of a lock, from the first request to the release."""
 
     def __init__(self, key: Hashable) -> None:
@@ -128,7 +128,7 @@ class GrantedLock(ABC):
         return grant is not None and grant.is_known_lost()
 
 
-def _is_ours(other: Held, grant: Grant) -> bool:
+def _is_ours(other: HeldLock, grant: Grant) -> bool:
     """Whether it is a grant of the same lock in the hands of this very thread."""
     return (
         isinstance(other, type(grant))

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 from hoodie.errors import OptionError
 from hoodie.lock.base import WAITING, Waiting
 from hoodie.lock.grant import NOBODY, Grant, GrantedLock, both_clocks_s, past_s
-from hoodie.lock.held import every_held
 from hoodie.lock.holder import phrase
+from hoodie.lock.registry import every_held
 from hoodie.metastore.interface import connected, failures, interface, shown
 from hoodie.options.concurrency import ConcurrencyOptions
 from hoodie.options.hive import Servers, servers_of

@@ -8,8 +8,8 @@ import weakref
 from hoodie.errors import LockError
 from hoodie.lock.base import WAITING, Waiting
 from hoodie.lock.grant import Grant, GrantedLock
-from hoodie.lock.held import Held
 from hoodie.lock.liveness import LIVE_FOLDER, live_path
+from hoodie.lock.registry import HeldLock
 from hoodie.storage.base import Storage
 
 
@@ -89,7 +89,7 @@ class _Turn(Grant):
             self._room.holder = None  # the child has a storage of its own, which nobody writes to
 
 
-class _Mark(Held):
+class _Mark(HeldLock):
     """A living instant of one storage."""
 
     def __init__(self, room: _Room, instant: str) -> None:

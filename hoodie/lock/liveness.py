@@ -9,8 +9,8 @@ from contextlib import suppress
 
 from hoodie.errors import LockError, UnsupportedTableError
 from hoodie.lock.base import WAITING, Waiting, wait_for
-from hoodie.lock.held import BY_KEY
 from hoodie.lock.os_lock import HeldFile, holder_text, is_locked, read_holder, try_lock
+from hoodie.lock.registry import BY_KEY
 from hoodie.storage.base import Storage
 from hoodie.storage.paths import SCRATCH_FOLDER, temporary_name
 

@@ -11,15 +11,15 @@ import socket
 import time
 
 from hoodie.errors import LockError
-from hoodie.lock.held import Held
 from hoodie.lock.holder import phrase
+from hoodie.lock.registry import HeldLock
 
 _MODE = 0o666  # less the umask: another user's writer must be able to see who holds the lock
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
 _HOLDER_BYTES = 4096
 
 
-class HeldFile(Held):
+class HeldFile(HeldLock):
     """A file with the exclusive lock on it; open as long as it is held. Made by `try_lock`."""
 
     def __init__(self, file: io.FileIO, path: str) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     import hoodie.lock.storage_lock
     import hoodie.lock.zookeeper
 
+
 LEFT_BEHIND_S = 600.0
 """After so long a lock file counts as left behind, where no provider was named: a write holds it for moments."""
 

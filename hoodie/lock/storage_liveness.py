@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from hoodie.errors import LockError
 from hoodie.lock.grant import both_clocks_s, past_s
-from hoodie.lock.held import BY_KEY, Held
 from hoodie.lock.holder import Holder, read_holder_note, this_process
 from hoodie.lock.liveness import LIVE_FOLDER, live_path
+from hoodie.lock.registry import BY_KEY, HeldLock
 from hoodie.model.names import heartbeat_path
 from hoodie.options.concurrency import CONCURRENCY, ConcurrencyOptions
 from hoodie.storage.base import ConditionalStorage, Storage
@@ -37,7 +37,7 @@ class _Mark:
         return self.abandoned or self.holder is None or self.holder.is_dead()
 
 
-class _Ours(Held):
+class _Ours(HeldLock):
     """A mark of this process."""
 
     def __init__(self, liveness: StorageLiveness, instant: str) -> None:

@@ -49,7 +49,7 @@ class StorageLock(GrantedLock):
                 f"a lock in the storage needs one that compares and swaps, and {storage.uri} does not: "
                 "leave hoodie.write.lock.provider out, or name another provider"
             )
-        self._setting = _Setting(
+        self._setting = _Settings(
             storage,
             options.storage_lease_s,
             min(options.storage_renewal_s, options.storage_lease_s / 10),
@@ -74,7 +74,7 @@ class _Traces:
     """Nonces of writes whose answer was lost: such a lock is nobody's but ours."""
 
 
-class _Setting(NamedTuple):
+class _Settings(NamedTuple):
     storage: ConditionalStorage
     lease_s: float
     renewal_s: float
@@ -82,7 +82,7 @@ class _Setting(NamedTuple):
     traces: _Traces
 
 
-class _Found(NamedTuple):
+class _LockContent(NamedTuple):
     """What the lock file says."""
 
     expired: bool
@@ -93,7 +93,7 @@ class _Found(NamedTuple):
     tag: Hashable
 
 
-def _read(storage: ConditionalStorage) -> _Found | None:
+def _read(storage: ConditionalStorage) -> _LockContent | None:
     try:
         data, tag = storage.read_tagged(LOCK_PATH)
     except FileNotFoundError:
@@ -108,13 +108,13 @@ def _read(storage: ConditionalStorage) -> _Found | None:
             f"{LOCK_PATH} of table {storage.uri} is no lock file ({exc}): delete it when no writer is at work on the table"
         ) from exc
     nonce = note.get("nonce")
-    return _Found(expired, until, owner, nonce if isinstance(nonce, str) else None, read_holder_note(note), tag)
+    return _LockContent(expired, until, owner, nonce if isinstance(nonce, str) else None, read_holder_note(note), tag)
 
 
 class _Lease(Lease):
     """One acquisition by a write of the lock file."""
 
-    def __init__(self, setting: _Setting) -> None:
+    def __init__(self, setting: _Settings) -> None:
         self._storage, lease_s, renewal_s, clocks, self._traces = setting
         super().__init__(self._storage.identity, self._storage.uri, lease_s=lease_s, renewal_s=renewal_s, clocks=clocks)
         self.owner = str(uuid.uuid4())
@@ -159,7 +159,7 @@ class _Lease(Lease):
         self._keep()
         return True
 
-    def _may_be_held(self, mark: _Found) -> bool:
+    def _may_be_held(self, mark: _LockContent) -> bool:
         """Whether somebody may still hold what the file says."""
         if mark.expired or mark.nonce in self._traces.unanswered or mark.owner in _not_released:
             return False

@@ -20,9 +20,9 @@ from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import TableContext
 
 if TYPE_CHECKING:
-    import hoodie.services.acts
     import hoodie.services.budget
     import hoodie.services.catalog
+    import hoodie.services.scheduling
 
 AtWork = tuple[TableContext, WriteOptions]
 
@@ -58,7 +58,7 @@ class OpenTable(ABC):
     def _schedule(self, action: Action, at_work: AtWork, *, wait_s: float) -> str | None:
         """What the methods `schedule_…` give: the instant of a plan, None when there is nothing to do."""
         check_seconds(wait_s, "wait_s")
-        return hoodie.services.acts.schedule(hoodie.services.catalog.REWRITING[action], *at_work, wait_s=wait_s)
+        return hoodie.services.scheduling.schedule(hoodie.services.catalog.REWRITING[action], *at_work, wait_s=wait_s)
 
     def _run(
         self, action: Action, at_work: AtWork, *, instant: Moment | None, budget_s: float | None
@@ -66,7 +66,7 @@ class OpenTable(ABC):
         """What the methods `run_…` give: the results of the plans that this call ran itself."""
         check_seconds(budget_s, "budget_s", or_none=True)
         instant_time = None if instant is None else self._instant(instant, lambda timeline: timeline.pending(action))
-        return hoodie.services.acts.run_pending(
+        return hoodie.services.scheduling.run_pending(
             hoodie.services.catalog.REWRITING[action],
             *at_work,
             instant=instant_time,

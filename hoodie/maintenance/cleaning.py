@@ -11,15 +11,15 @@ from hoodie.maintenance.base import OpenTable
 from hoodie.model.results import ArchiveResult, CleanResult
 from hoodie.model.service_results import ExpiryResult
 from hoodie.options.arguments import archive_options, clean_options, expiry_options
-from hoodie.options.expiry import ExpiryOptions
+from hoodie.options.cleaning import ExpiryOptions
 from hoodie.options.option import option_name
 from hoodie.txn.heartbeat import changes_table
 
 if TYPE_CHECKING:
-    import hoodie.services.acts
     import hoodie.services.archiving
     import hoodie.services.cleaning
     import hoodie.services.expiry
+    import hoodie.services.scheduling
 
 
 class Cleans(OpenTable):
@@ -59,7 +59,7 @@ class Cleans(OpenTable):
         context, write = self._working(
             options, clean_options(commits=retain_commits, hours=retain_hours, versions=retain_versions)
         )
-        cleaning, acts = hoodie.services.cleaning, hoodie.services.acts
+        cleaning, acts = hoodie.services.cleaning, hoodie.services.scheduling
         cleaning.CLEANING.require_fit(context)
         if dry_run:
             return cleaning.preview(context, write.cleaning)

@@ -17,9 +17,9 @@ from hoodie.options.moments import Moment
 from hoodie.txn.heartbeat import changes_table
 
 if TYPE_CHECKING:
-    import hoodie.services.acts
-    import hoodie.services.compacting
+    import hoodie.services.bounded_compaction
     import hoodie.services.log_compaction
+    import hoodie.services.scheduling
 
 
 class Compactions(OpenTable):
@@ -103,7 +103,7 @@ class Compactions(OpenTable):
         """
         check_seconds(budget_s, "budget_s", or_none=True)
         context, write = self._to_compact(options, strategy, memory_mb)
-        return hoodie.services.compacting.compact(context, write, budget_s=budget_s)
+        return hoodie.services.bounded_compaction.compact(context, write, budget_s=budget_s)
 
     def pending_compactions(self) -> tuple[Instant, ...]:
         """The compactions that were scheduled and have not been run to their end."""
@@ -190,8 +190,8 @@ class LogCompactions(OpenTable):
             >>> table.compact_logs(blocks=3)
         """
         context, write = self._to_compact_logs(options, blocks, memory_mb)
-        hoodie.services.acts.schedule(hoodie.services.log_compaction.LOG_COMPACTION, context, write)
-        return hoodie.services.acts.run_pending(hoodie.services.log_compaction.LOG_COMPACTION, context, write)
+        hoodie.services.scheduling.schedule(hoodie.services.log_compaction.LOG_COMPACTION, context, write)
+        return hoodie.services.scheduling.run_pending(hoodie.services.log_compaction.LOG_COMPACTION, context, write)
 
     def pending_log_compactions(self) -> tuple[Instant, ...]:
         """The log compactions that were scheduled and have not been run to their end."""

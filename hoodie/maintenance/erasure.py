@@ -19,7 +19,7 @@ from hoodie.model.results import CommitResult, EraseResult
 from hoodie.txn.heartbeat import changes_table
 
 if TYPE_CHECKING:
-    import hoodie.repair.remains
+    import hoodie.repair.set_aside
     import hoodie.services.archiving
 
 
@@ -74,5 +74,5 @@ class Erasure(Compactions, Cleans, Savepoints):
             deleted.deleted,
             cleaned.files,
             len(archived.instants),
-            hoodie.repair.remains.remains(context, before),
+            hoodie.repair.set_aside.remains(context, before),
         )

@@ -18,10 +18,10 @@ from hoodie.storage.uri import open_storage
 from hoodie.txn.heartbeat import changes_table, undisturbed
 
 if TYPE_CHECKING:
+    import hoodie.repair.checks
     import hoodie.repair.doctor
     import hoodie.repair.properties_repair
     import hoodie.repair.repairs
-    import hoodie.repair.validation
 
 
 class Repairs(OpenTable):
@@ -135,7 +135,7 @@ class Validation(OpenTable):
             >>> assert table.validate(deep=True)
         """
         context, write = self._at_work()
-        return hoodie.repair.validation.validate(context, write, deep=deep)
+        return hoodie.repair.checks.validate(context, write, deep=deep)
 
     @hoodie_errors
     def doctor(self, *, deep: bool | None = None) -> Diagnosis:

@@ -7,13 +7,11 @@ from hoodie.maintenance.cleaning import Archiving, Cleans, Expiry
 from hoodie.maintenance.clustering import Clusterings
 from hoodie.maintenance.compaction import Compactions, LogCompactions
 from hoodie.maintenance.erasure import Erasure
-from hoodie.maintenance.hive import HiveRegistration
 from hoodie.maintenance.indexes import Indexes
 from hoodie.maintenance.job import Job
-from hoodie.maintenance.publishing import Publishing
+from hoodie.maintenance.publishing import HiveRegistration, Publishing
 from hoodie.maintenance.repairs import Repairs, Validation
-from hoodie.maintenance.rollback import Rollbacks
-from hoodie.maintenance.savepoints import Savepoints
+from hoodie.maintenance.savepoints import Rollbacks, Savepoints
 from hoodie.maintenance.upgrade import Upgrades
 
 

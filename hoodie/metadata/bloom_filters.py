@@ -14,8 +14,7 @@ from hoodie.metadata.footers import of_footers
 from hoodie.metadata.keys import BLOOM_FILTERS, bloom_keys, file_ids
 from hoodie.metadata.merging import merged
 from hoodie.metadata.partition import Scope, Shard, TableFiles, shards_of
-from hoodie.metadata.payload import decode_blooms
-from hoodie.metadata.records import encode_record
+from hoodie.metadata.payload import decode_blooms, encode_record
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.change import Change
 from hoodie.model.names import join, parse_base_file
@@ -27,7 +26,7 @@ _KIND = 4
 
 @dataclass(frozen=True)
 class BloomFiltersPartition:
-    """`KeptPartition` of `bloom_filters`."""
+    """`MetadataPartition` of `bloom_filters`."""
 
     name: str = BLOOM_FILTERS
 

@@ -18,8 +18,7 @@ from hoodie.metadata.index_definitions import IndexDefinition, define, place_of_
 from hoodie.metadata.keys import COLUMN_STATS, PARTITION_STATS, file_ids, stats_keys
 from hoodie.metadata.merging import merged
 from hoodie.metadata.partition import Scope, Shard, TableFiles, shards_of
-from hoodie.metadata.payload import decode_stats
-from hoodie.metadata.records import encode_record
+from hoodie.metadata.payload import decode_stats, encode_record
 from hoodie.metadata.stored_bounds import Ranges, record_of, removed_record, stored_as
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.change import Change
@@ -38,7 +37,7 @@ _TYPED = "V2"
 
 @dataclass(frozen=True)
 class ColumnStatsPartition:
-    """`KeptPartition` of `column_stats`."""
+    """`MetadataPartition` of `column_stats`."""
 
     name: str = COLUMN_STATS
 

@@ -28,8 +28,8 @@ from hoodie.metadata.keys import BLOOM_FILTERS, bloom_keys, expression_partition
 from hoodie.metadata.merging import merged
 from hoodie.metadata.partition import Scope, Shard, TableFiles, shards_of
 from hoodie.metadata.partition_stats import all_live_files, live_files, of_partition
-from hoodie.metadata.records import encode_record
-from hoodie.metadata.slices import Written
+from hoodie.metadata.payload import encode_record
+from hoodie.metadata.slices import HFileRecords
 from hoodie.metadata.stored_bounds import record_of, removed_record
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.change import Change
@@ -49,7 +49,7 @@ Records = Iterable[tuple[str, bytes]]
 
 @dataclass(frozen=True)
 class ExpressionPartition:
-    """`KeptPartition` of an expression index."""
+    """`MetadataPartition` of an expression index."""
 
     name: str
     definition: IndexDefinition | None = None
@@ -83,7 +83,7 @@ class ExpressionPartition:
         if any(each.base is not None for each in pieces):
             return False
         layers = (each for number in range(len(pieces)) for each in metadata.layers_of(self.name, number))
-        has_none = not any(isinstance(each, Written) and len(each.reader) for each in layers)
+        has_none = not any(isinstance(each, HFileRecords) and len(each.reader) for each in layers)
         return has_none and any(all_live_files(scope).values())
 
     def first(self, scope: Scope, files: TableFiles) -> tuple[Sequence[str], Iterable[Shard]]:

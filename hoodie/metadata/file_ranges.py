@@ -16,16 +16,16 @@ import pyarrow as pa
 from hoodie.errors import UnsupportedTableError
 from hoodie.filegroup.log_scan import read_log_rows
 from hoodie.filegroup.slice_reader import merge_columns, open_base_file
-from hoodie.keygen.unstored import unstored_of
+from hoodie.keygen.virtual_columns import unstored_of
 from hoodie.metadata.keys import COLUMN_STATS
 from hoodie.metadata.partition import Scope, TableFiles
 from hoodie.metadata.stored_bounds import Ranges, ranges_of_footer, ranges_of_rows
 from hoodie.model.enums import MergeMode
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.model.instant import BOOTSTRAP_INSTANTS, VisibleInstants
+from hoodie.model.late import once
 from hoodie.model.meta_fields import with_meta_fields
 from hoodie.model.names import parse_base_file, parse_log_file
-from hoodie.model.once import once
 from hoodie.model.plans import MergeRule
 from hoodie.view.context import TableContext
 

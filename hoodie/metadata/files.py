@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hoodie.metadata.keys import ALL_PARTITIONS, FILES, file_ids, identifier_of
 from hoodie.metadata.partition import Scope, Shard, TableFiles, in_order
-from hoodie.metadata.records import encode_record
+from hoodie.metadata.payload import encode_record
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.change import Change
 from hoodie.options.view import ViewOptions
@@ -24,7 +24,7 @@ Entries = Mapping[str, tuple[int, bool]]
 
 @dataclass(frozen=True)
 class FilesPartition:
-    """`KeptPartition` of `files`, which has one file group."""
+    """`MetadataPartition` of `files`, which has one file group."""
 
     name: str = FILES
 

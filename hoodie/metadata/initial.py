@@ -17,7 +17,7 @@ from hoodie.format.properties import format_properties, table_checksum
 from hoodie.hfile.arrays import BINARY
 from hoodie.metadata.files import FilesPartition
 from hoodie.metadata.instants import OwnInstants
-from hoodie.metadata.partition import KeptPartition, Scope, Shard, TableFiles
+from hoodie.metadata.partition import MetadataPartition, Scope, Shard, TableFiles
 from hoodie.metadata.writer import TOKEN, MetadataWriter, delete_block, write_base
 from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.instant import Instant, InstantTime
@@ -34,7 +34,7 @@ from hoodie.model.names import (
 )
 from hoodie.model.payloads import CommitMetadata
 from hoodie.options.table import TableConfig
-from hoodie.storage.below import FolderStorage
+from hoodie.storage.subfolder import FolderStorage
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import TableContext
@@ -72,7 +72,7 @@ def build_files(context: TableContext, *, ignored: Collection[InstantTime] = ())
 def build_partition(
     context: TableContext,
     config: TableConfig,
-    partition: KeptPartition,
+    partition: MetadataPartition,
     *,
     ignored: Collection[InstantTime] = (),
     cache: dict[Hashable, Any] | None = None,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from itertools import count
 
-from hoodie.metadata.visible import BEGINNING, FIRST_SUFFIX
+from hoodie.metadata.visibility import BEGINNING, FIRST_SUFFIX
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.timeline.clock import Clock
 from hoodie.timeline.timeline import Timeline

@@ -17,16 +17,16 @@ import pyarrow.compute
 
 from hoodie.filegroup.log_scan import LogRecords
 from hoodie.filegroup.slice_reader import log_records, merge_columns, read_slice
-from hoodie.keygen.unstored import unstored_of
-from hoodie.metadata.record_index import Gone, KeyChanges, Placed
+from hoodie.keygen.virtual_columns import unstored_of
+from hoodie.metadata.record_index import AddedKeys, KeyChanges, RemovedKeys
 from hoodie.model.change import Change
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import MergeMode, WriteOperation
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import InstantTime, VisibleInstants
+from hoodie.model.late import once
 from hoodie.model.meta_fields import RECORD_KEY, with_meta_fields
 from hoodie.model.names import name_of, parse_base_file, parse_log_file
-from hoodie.model.once import once
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.model.plans import ReadContext
 from hoodie.view.context import Snapshot, TableContext
@@ -45,7 +45,7 @@ def stored_keys(context: TableContext, snapshot: Snapshot, cache: MutableMapping
     fresh = [each for each in slices if each not in cache]
     cache.update(zip(fresh, keys_of_slices(context, snapshot, fresh), strict=True))
     return KeyChanges(
-        [Placed(each.group.partition_path, each.group.file_id, each.base_instant, cache[each]) for each in slices]
+        [AddedKeys(each.group.partition_path, each.group.file_id, each.base_instant, cache[each]) for each in slices]
     )
 
 
@@ -100,7 +100,7 @@ def after_change(
     return FileSlice(group, logs[0].base_instant, None, logs) if before is None else _with_logs(before, logs)
 
 
-Parts = tuple[Sequence[Placed], Sequence[Gone]]
+Parts = tuple[Sequence[AddedKeys], Sequence[RemovedKeys]]
 
 
 class _Work:
@@ -118,12 +118,14 @@ class _Work:
             return self._of_base(group, bases[-1])
         return self._of_logs(group, logs)
 
-    def replaced(self) -> list[Gone]:
+    def replaced(self) -> list[RemovedKeys]:
         view = self._snapshot.view
         groups = [FileGroupId(path, file_id) for path, ids in self._change.replaced.items() for file_id in ids]
         slices = [each for group in groups if (each := view.slice_of(group)) is not None]
         keys_of_slices_ = self._context.storage.each(self._reader.keys_of, slices)
-        return [Gone(each.group.partition_path, keys) for each, keys in zip(slices, keys_of_slices_, strict=True)]
+        return [
+            RemovedKeys(each.group.partition_path, keys) for each, keys in zip(slices, keys_of_slices_, strict=True)
+        ]
 
     def _of_base(self, group: FileGroupId, stat: WriteStat) -> Parts:
         is_new = stat.prev_commit is None
@@ -138,7 +140,7 @@ class _Work:
             return [self._placed(group, keys)], ()
         stored = self._reader.keys_of(before)
         removed_keys = _without(stored, keys) if stat.num_deletes else stored.slice(0, 0)
-        return [self._placed(group, _without(keys, stored))], [Gone(group.partition_path, removed_keys)]
+        return [self._placed(group, _without(keys, stored))], [RemovedKeys(group.partition_path, removed_keys)]
 
     def _of_logs(self, group: FileGroupId, stats: Sequence[WriteStat]) -> Parts:
         """Keys that the logs delete, or bring back. Where the order of commits does not decide it, the whole file slice says which."""
@@ -162,19 +164,21 @@ class _Work:
                 unclear.append(back)
         candidates = pc.unique(pa.concat_arrays(unclear))
         if not len(candidates):
-            return [self._placed(group, back)], [Gone(group.partition_path, removed_keys)]
+            return [self._placed(group, back)], [RemovedKeys(group.partition_path, removed_keys)]
         whole = mine if before is None else _with_logs(before, logs)
         lives = pc.is_in(candidates, value_set=self._reader.keys_of(whole))
         removals = [removed_keys, candidates.filter(pc.invert(lives))]
-        return [self._placed(group, candidates.filter(lives))], [Gone(group.partition_path, each) for each in removals]
+        return [self._placed(group, candidates.filter(lives))], [
+            RemovedKeys(group.partition_path, each) for each in removals
+        ]
 
     def _may_have_deletes(self, file_slice: FileSlice) -> bool:
         """By what commits state; archived ones state nothing any more."""
         deletes = self._snapshot.view.committed.of(file_slice.group.partition_path).deletes
         return any(log.path in deletes or not log.committed_entries for log in file_slice.logs)
 
-    def _placed(self, group: FileGroupId, keys: Any) -> Placed:
-        return Placed(group.partition_path, group.file_id, self._time, keys)
+    def _placed(self, group: FileGroupId, keys: Any) -> AddedKeys:
+        return AddedKeys(group.partition_path, group.file_id, self._time, keys)
 
     @once
     def _snapshot(self) -> Snapshot:

@@ -16,13 +16,13 @@ from hoodie.metadata.bounds import numbers_of
 from hoodie.metadata.data_groups import Shares, numbers_by_partition
 from hoodie.metadata.keys import group_numbers, identifier_of
 from hoodie.metadata.payload import decode_locations
-from hoodie.metadata.slices import Found, Layer, by_group, layers_of, newest_of
+from hoodie.metadata.slices import Layer, RecordMatches, by_group, layers_of, newest_of
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import VisibleInstants
 from hoodie.model.names import METADATA_TABLE
 from hoodie.storage.base import Storage
-from hoodie.storage.below import FolderStorage
 from hoodie.storage.cache import Cache
+from hoodie.storage.subfolder import FolderStorage
 
 pc: Any = pyarrow.compute
 _LOCATION: Mapping[str, pa.DataType] = {
@@ -63,7 +63,7 @@ class RecordIndex:
         return layers_of(folder, self.pieces[number], self.visible, cache)
 
 
-def locations_of(parts: Sequence[Found], count: int) -> pa.Table:
+def locations_of(parts: Sequence[RecordMatches], count: int) -> pa.Table:
     """The places of so many keys, null where there is no record of one."""
     tables = [decode_locations(part.values, part.schema) for part in parts]
     places = pa.concat_tables([pa.schema(_LOCATION).empty_table(), *tables]).combine_chunks()

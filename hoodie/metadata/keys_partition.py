@@ -23,9 +23,9 @@ from hoodie.metadata.key_changes import key_changes, stored_keys
 from hoodie.metadata.keys import RECORD_INDEX, file_ids
 from hoodie.metadata.partition import Scope, Shard, TableFiles, require_in_logs
 from hoodie.metadata.record_index import (
-    Gone,
+    AddedKeys,
     KeyChanges,
-    Placed,
+    RemovedKeys,
     groups_for,
     key_shards,
     merged_records,
@@ -50,7 +50,7 @@ _ONE_PLACE = "a key stands in several file groups, and a record index has one pl
 
 @dataclass(frozen=True)
 class KeysPartition:
-    """`KeptPartition` of `record_index`. A table in which a key stands twice gets none."""
+    """`MetadataPartition` of `record_index`. A table in which a key stands twice gets none."""
 
     name: str = RECORD_INDEX
     by_partition: bool | None = None
@@ -192,7 +192,7 @@ def _require_one_place(
             raise _twice(context, by_partition)
 
 
-def _keys_and_paths(parts: Sequence[Placed] | Sequence[Gone]) -> tuple[Any, Any]:
+def _keys_and_paths(parts: Sequence[AddedKeys] | Sequence[RemovedKeys]) -> tuple[Any, Any]:
     paths = pa.array([each.partition_path for each in parts], pa.string())
     repeated = paths.take(pa.array(np.repeat(np.arange(len(parts)), [len(each.keys) for each in parts])))
     return pa.concat_arrays([each.keys for each in parts]), repeated

@@ -18,15 +18,15 @@ from hoodie.metadata.keys import COLUMN_STATS, FILES, RECORD_INDEX, SECONDARY_IN
 from hoodie.metadata.secondary_index import index_of, keys_with
 from hoodie.metadata.secondary_keys import is_exact, value_texts
 from hoodie.metadata.table import MetadataTable, finished_partitions
-from hoodie.model.commands import doctor_of
 from hoodie.model.files import FileGroupId
+from hoodie.model.names import doctor_of
 from hoodie.model.statistics import ValueRange
 from hoodie.options.table import TableConfig
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import Cache, Kind
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import TableContext
-from hoodie.view.listing import AllFiles, Choice, Chosen, Listing, Made
+from hoodie.view.listing import AllFiles, Choice, DerivedColumn, FileChoice, Listing
 
 log = logging.getLogger("hoodie")
 
@@ -75,14 +75,14 @@ class MetadataListing:
             self.complain(FILES)
         return self.folders.all_files() if files is None else AllFiles(tuple(files), files)
 
-    def chosen_files(self, choice: Choice) -> Chosen:
+    def chosen_files(self, choice: Choice) -> FileChoice:
         partitions = self.table.partitions()
         if partitions is None:
             self.complain(FILES)
             return self.folders.chosen_files(choice)
         paths = tuple(compress(partitions, choice.wants(partitions)))
         all_files = AllFiles(paths, dict(zip(paths, self.files(paths), strict=True)))
-        return Chosen(all_files, len(partitions) - len(paths))
+        return FileChoice(all_files, len(partitions) - len(paths))
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class _FewByFolders:
     def all_files(self) -> AllFiles:
         return self.by_table().all_files()
 
-    def chosen_files(self, choice: Choice) -> Chosen:
+    def chosen_files(self, choice: Choice) -> FileChoice:
         return self.by_table().chosen_files(choice)
 
 
@@ -148,7 +148,9 @@ class MetadataFiles:
             return None
         return {name: value_ranges(each) for name, each in stats.items()}
 
-    def made_bounds(self, timeline: Timeline, value: Made, paths: Sequence[str]) -> Sequence[ValueRange | None] | None:
+    def made_bounds(
+        self, timeline: Timeline, value: DerivedColumn, paths: Sequence[str]
+    ) -> Sequence[ValueRange | None] | None:
         if self.is_wrong:
             return None
         try:

@@ -15,8 +15,8 @@ import pyarrow.compute
 from hoodie.errors import UnsupportedTableError
 from hoodie.hfile.arrays import BINARY
 from hoodie.metadata.partition import Shard, in_order
-from hoodie.metadata.records import encode_record
-from hoodie.metadata.slices import Layer, Written
+from hoodie.metadata.payload import encode_record
+from hoodie.metadata.slices import HFileRecords, Layer
 
 pc: Any = pyarrow.compute
 
@@ -32,7 +32,7 @@ def merged(layers: Sequence[Layer], schema: str, number: int, flags: Flags) -> S
     """
     keys, values, deletes, alone = [], [], [], []
     for layer in layers:
-        if not isinstance(layer, Written):
+        if not isinstance(layer, HFileRecords):
             keys.append(layer.keys.cast(BINARY))
             values.append(pa.repeat(pa.scalar(b"", BINARY), len(layer.keys)))
             deletes.append(pa.repeat(True, len(layer.keys)))

@@ -15,7 +15,7 @@ from hoodie.errors import HoodieError, UnsupportedTableError
 from hoodie.hfile.arrays import BINARY
 from hoodie.metadata.keys import group_numbers
 from hoodie.metadata.table import MetadataTable, OpenedMetadata
-from hoodie.metadata.visible import BEGINNING
+from hoodie.metadata.visibility import BEGINNING
 from hoodie.model.change import Change
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import InstantTime
@@ -74,7 +74,7 @@ TableFiles = Mapping[str, Mapping[str, int]]
 """Partition path -> name -> size of the files in it."""
 
 
-class KeptPartition(Protocol):
+class MetadataPartition(Protocol):
     """A partition that our writers keep up."""
 
     @property
@@ -143,7 +143,7 @@ def _begins_with(metadata: OpenedMetadata, base: InstantTime, time: InstantTime)
 
 
 @contextmanager
-def naming(partition: KeptPartition) -> Iterator[None]:
+def naming(partition: MetadataPartition) -> Iterator[None]:
     """Faults within are those of a partition."""
     try:
         yield

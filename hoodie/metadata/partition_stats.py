@@ -21,7 +21,7 @@ from hoodie.metadata.file_ranges import FileRanges
 from hoodie.metadata.keys import COLUMN_STATS, PARTITION_STATS, file_ids, partition_keys
 from hoodie.metadata.merging import merged
 from hoodie.metadata.partition import Scope, Shard, TableFiles, shards_of
-from hoodie.metadata.records import encode_record
+from hoodie.metadata.payload import encode_record
 from hoodie.metadata.stored_bounds import Range, Ranges, plain_value, record_of, removed_record, stored_as
 from hoodie.metadata.table import MetadataTable, finished_partitions
 from hoodie.model.change import Change
@@ -53,7 +53,7 @@ class RangesOfFiles(Protocol):
 
 @dataclass(frozen=True)
 class PartitionStatsPartition:
-    """`KeptPartition` of `partition_stats`. Apache Hudi builds it; without `column_stats` it has none."""
+    """`MetadataPartition` of `partition_stats`. Apache Hudi builds it; without `column_stats` it has none."""
 
     name: str = PARTITION_STATS
 

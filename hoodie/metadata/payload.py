@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -20,9 +21,11 @@ import pyarrow.compute
 
 from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.format.avro_codec import decode_records, positions_behind
-from hoodie.format.avro_record import read_record
+from hoodie.format.avro_record import read_record, write_record
 from hoodie.format.avro_schema import AvroType, parse_schema, resolve_record
 from hoodie.format.avro_wire import Ints, data_of, offsets_in, padded, read_varints
+from hoodie.format.bloom import build_bloom
+from hoodie.hfile.writer import HFileOptions, HFileWriter
 from hoodie.metadata.keys import BLOOM_FILTERS, COLUMN_STATS, FILES, RECORD_INDEX, SECONDARY_INDEX
 from hoodie.model.meta_fields import META_COLUMNS
 
@@ -255,3 +258,48 @@ def _uuid_texts(high: Any, low: Any) -> Any:
     texts = np.ascontiguousarray(np.insert(digits, [at - n for n, at in enumerate(_DASHES)], ord("-"), axis=1))
     fixed = pa.Array.from_buffers(pa.binary(texts.shape[1]), len(texts), [None, pa.py_buffer(texts.tobytes())])
     return fixed.cast(pa.binary()).cast(pa.string())
+
+
+_AT_ONCE = 1 << 18
+"""Values that are spelled out at a time."""
+_BLOOM, _BLOOM_RATE, _LEAST_ENTRIES = "DYNAMIC_V0", 1e-9, 1000
+
+
+def encode_hfile(keys: Any, values: Any, schema: str, *, is_base: bool = False) -> bytes:
+    """An HFile with records in Avro binary, which may be those of a dictionary; keys stand in the order of their bytes.
+
+    `is_base`: with what Apache Hudi's base files have besides: least and greatest key, and a bloom filter of their own form.
+    """
+    out = io.BytesIO()
+    writer = HFileWriter(out, HFileOptions(bloom_rate=None))
+    for start in range(0, len(keys), _AT_ONCE):
+        part = values.slice(start, _AT_ONCE)
+        plain = part.dictionary_decode() if pa.types.is_dictionary(part.type) else part
+        writer.write(keys.slice(start, _AT_ONCE), plain)
+    if is_base and len(keys):
+        entries = max(_LEAST_ENTRIES, len(keys))
+        bloom = build_bloom(
+            _BLOOM, keys.cast(pa.large_string()), num_entries=entries, fpp=_BLOOM_RATE, max_entries=10 * entries
+        )
+        writer.add_meta("bloomFilter", b64encode(bloom.to_bytes()))
+        writer.add_info(b"bloomFilterTypeCode", _BLOOM.encode())
+        writer.add_info(b"minRecordKey", keys[0].as_py())
+        writer.add_info(b"maxRecordKey", keys[-1].as_py())
+    writer.add_info(b"schema", schema.encode())
+    writer.finish()
+    return out.getvalue()
+
+
+def encode_record(fields: Mapping[str, Any], schema: str) -> bytes:
+    """A record in Avro binary. The HFile has the key, so that the record's own is empty."""
+    return write_record(_parsed(schema), {"key": "", **fields})
+
+
+def convert_record(record: bytes, written: str, schema: str) -> bytes:
+    """A record that was written by another schema of metadata tables, in this one."""
+    return write_record(_parsed(schema), read_record(io.BytesIO(record), _parsed(written), _parsed(schema)))
+
+
+@lru_cache(4)
+def _parsed(schema: str) -> Any:
+    return fastavro.parse_schema(json.loads(schema))

@@ -20,8 +20,8 @@ from hoodie.hfile.arrays import BINARY, as_binary
 from hoodie.metadata.data_groups import Shares
 from hoodie.metadata.keys import group_numbers
 from hoodie.metadata.partition import Shard
-from hoodie.metadata.records import convert_record, encode_record
-from hoodie.metadata.slices import Deleted, Layer
+from hoodie.metadata.payload import convert_record, encode_record
+from hoodie.metadata.slices import DeletedKeys, Layer
 from hoodie.model.instant import InstantTime, parse_instant
 from hoodie.options.view import RecordIndexOptions
 
@@ -35,7 +35,7 @@ _RECORD_BYTES = 48
 """What a record takes, by Apache Hudi's estimate."""
 
 
-class Placed(NamedTuple):
+class AddedKeys(NamedTuple):
     """Keys whose rows are in one file group."""
 
     partition_path: str
@@ -45,7 +45,7 @@ class Placed(NamedTuple):
     keys: Any
 
 
-class Gone(NamedTuple):
+class RemovedKeys(NamedTuple):
     """Keys whose rows have left a file group of this partition, or the table."""
 
     partition_path: str
@@ -56,8 +56,8 @@ class Gone(NamedTuple):
 class KeyChanges:
     """What an instant changes. Where a key is both placed and removed, its row has moved."""
 
-    placed: Sequence[Placed] = ()
-    removed: Sequence[Gone] = ()
+    placed: Sequence[AddedKeys] = ()
+    removed: Sequence[RemovedKeys] = ()
 
 
 def key_shards(changes: KeyChanges, groups: int, schema: str, zone: tzinfo | None) -> Iterator[Shard]:
@@ -86,7 +86,7 @@ def key_shards(changes: KeyChanges, groups: int, schema: str, zone: tzinfo | Non
 
 def shards_by_partition(changes: KeyChanges, shares: Shares, schema: str, zone: tzinfo | None) -> Iterator[Shard]:
     """The same for an index by partitions: a key has a place in each one."""
-    of_path: dict[str, tuple[list[Placed], list[Gone]]] = {}
+    of_path: dict[str, tuple[list[AddedKeys], list[RemovedKeys]]] = {}
     for placed in changes.placed:
         of_path.setdefault(placed.partition_path, ([], []))[0].append(placed)
     for removal in changes.removed:
@@ -142,7 +142,7 @@ def _sorted(keys: Any) -> Any:
     return keys.take(pa.array(_last_of_each(keys)))
 
 
-def _encoded(placed: Placed, schema: str, zone: tzinfo | None) -> bytes:
+def _encoded(placed: AddedKeys, schema: str, zone: tzinfo | None) -> bytes:
     moment = parse_instant(placed.since).replace(tzinfo=zone)
     match = _UUID.fullmatch(placed.file_id)
     high, low, index = -1, -1, _NO_INDEX
@@ -167,7 +167,7 @@ def merged_records(layers: Sequence[Layer], schema: str) -> tuple[Any, Any]:
     keys, values = [pa.array([], BINARY)], [pa.array([], BINARY)]
     later: list[Any] = []
     for layer in reversed(layers):
-        if isinstance(layer, Deleted):
+        if isinstance(layer, DeletedKeys):
             later.append(layer.keys)
             continue
         newer = pa.concat_arrays([pa.array([], BINARY), *later])

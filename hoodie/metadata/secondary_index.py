@@ -23,9 +23,8 @@ from hoodie.metadata.key_changes import SliceReader, after_change, changes_no_ke
 from hoodie.metadata.keys import RECORD_INDEX, SECONDARY_INDEX, file_ids, group_numbers
 from hoodie.metadata.merging import merged
 from hoodie.metadata.partition import Scope, Shard, TableFiles, in_order, require_in_logs
-from hoodie.metadata.payload import decode_secondary
+from hoodie.metadata.payload import decode_secondary, encode_record
 from hoodie.metadata.record_index import groups_for
-from hoodie.metadata.records import encode_record
 from hoodie.metadata.secondary_keys import (
     composed,
     group_numbers_of,
@@ -109,7 +108,7 @@ class Entries(NamedTuple):
 
 @dataclass(frozen=True)
 class SecondaryPartition:
-    """`KeptPartition` of a secondary index."""
+    """`MetadataPartition` of a secondary index."""
 
     name: str
     column: str | None = None

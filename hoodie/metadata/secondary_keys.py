@@ -20,7 +20,7 @@ from hoodie.hfile.arrays import BINARY
 from hoodie.keygen.text import text_of
 from hoodie.metadata.keys import group_numbers
 from hoodie.metadata.payload import decode_secondary
-from hoodie.metadata.slices import Deleted, Layer
+from hoodie.metadata.slices import DeletedKeys, Layer
 
 pc: Any = pyarrow.compute
 _SEPARATOR, _NULL = "$", "\0"
@@ -99,7 +99,7 @@ def keys_beginning(layers: Sequence[Layer], prefix: str) -> Any:
 
 def _pairs(layer: Layer, start: bytes) -> Iterator[tuple[Any, Any]]:
     """Keys that begin so, and of each whether it is gone. No key is twice in a layer."""
-    if isinstance(layer, Deleted):
+    if isinstance(layer, DeletedKeys):
         keys = layer.keys.cast(BINARY)
         keys = keys.filter(pc.starts_with(keys, pattern=start))
         yield keys, pa.repeat(True, len(keys))

@@ -27,20 +27,20 @@ pc: Any = pyarrow.compute
 _SCHEMA = b"schema"
 
 
-class Written(NamedTuple):
+class HFileRecords(NamedTuple):
     """Records of one HFile."""
 
     reader: HFileReader
     schema: str
 
 
-class Deleted(NamedTuple):
+class DeletedKeys(NamedTuple):
     """Keys that a delete block took away."""
 
     keys: Any
 
 
-class Found(NamedTuple):
+class RecordMatches(NamedTuple):
     """Records of some of the keys that were asked for."""
 
     rows: Ints
@@ -50,7 +50,7 @@ class Found(NamedTuple):
     schema: str
 
 
-Layer = Written | Deleted
+Layer = HFileRecords | DeletedKeys
 
 
 def layers_of(storage: Storage, piece: FileSlice, visible: VisibleInstants, cache: Cache) -> Sequence[Layer]:
@@ -62,13 +62,13 @@ def layers_of(storage: Storage, piece: FileSlice, visible: VisibleInstants, cach
     layers: list[Layer] = []
     if piece.base is not None:
         reader = HFileReader(StorageSource(storage, storage.stat(piece.base.path)), cache)
-        layers.append(Written(reader, _schema(reader, piece.base.path)))
+        layers.append(HFileRecords(reader, _schema(reader, piece.base.path)))
     for block, path in live_blocks(storage, piece.logs, visible, data=(BlockKind.HFILE_DATA,), mapped=True).blocks:
         layers.append(_layer(block, path))
     return layers
 
 
-def newest(layers: Sequence[Layer], keys: Any) -> Iterator[Found]:
+def newest(layers: Sequence[Layer], keys: Any) -> Iterator[RecordMatches]:
     """The newest record of each key, where it was not deleted; keys are `large_binary`."""
     rows = np.arange(len(keys))
     for layer in reversed(layers):
@@ -93,7 +93,7 @@ def by_group(
     return [(np.flatnonzero(numbers == number), of_group) for number, of_group in zip(groups, layers, strict=True)]
 
 
-def newest_of(groups: Iterable[tuple[Ints, Sequence[Layer]]], keys: pa.Array[Any]) -> list[Found]:
+def newest_of(groups: Iterable[tuple[Ints, Sequence[Layer]]], keys: pa.Array[Any]) -> list[RecordMatches]:
     """The newest records of keys, which lie in these file groups; `rows` counts among all of them."""
     texts = as_binary(keys, "keys")
     return [
@@ -103,7 +103,7 @@ def newest_of(groups: Iterable[tuple[Ints, Sequence[Layer]]], keys: pa.Array[Any
     ]
 
 
-def every(layers: Sequence[Layer], keys: Any) -> Iterator[Found]:
+def every(layers: Sequence[Layer], keys: Any) -> Iterator[RecordMatches]:
     """All records of each key, oldest first, and where they were deleted."""
     for layer in layers:
         hits = _look_up(layer, keys)
@@ -111,7 +111,7 @@ def every(layers: Sequence[Layer], keys: Any) -> Iterator[Found]:
             yield hits
 
 
-def joined(parts: Sequence[Found]) -> Sequence[Found]:
+def joined(parts: Sequence[RecordMatches]) -> Sequence[RecordMatches]:
     """The same with fewer parts, one for each schema, where no key is in two of them; else as they are."""
     rows = np.concatenate([np.empty(0, np.int64), *(part.rows for part in parts)])
     if len(np.unique(rows)) < len(rows) or any(part.values is None for part in parts):
@@ -119,7 +119,7 @@ def joined(parts: Sequence[Found]) -> Sequence[Found]:
     schemas = dict.fromkeys(part.schema for part in parts)
     together = ([part for part in parts if part.schema == schema] for schema in schemas)
     return [
-        Found(
+        RecordMatches(
             np.concatenate([part.rows for part in same]),
             pa.concat_arrays([part.values for part in same]),
             same[0].schema,
@@ -130,23 +130,25 @@ def joined(parts: Sequence[Found]) -> Sequence[Found]:
 
 def all_keys(layers: Sequence[Layer]) -> Any:
     """Every key that there is a record of, once, those that were deleted included."""
-    pieces = [batch.column("key") for layer in layers if isinstance(layer, Written) for batch in layer.reader.scan()]
+    pieces = [
+        batch.column("key") for layer in layers if isinstance(layer, HFileRecords) for batch in layer.reader.scan()
+    ]
     return pa.chunked_array(pieces, BINARY).unique()
 
 
-def _look_up(layer: Layer, keys: Any) -> Found:
-    if isinstance(layer, Deleted):
-        return Found(np.flatnonzero(pc.is_in(keys, value_set=layer.keys)), None, "")
+def _look_up(layer: Layer, keys: Any) -> RecordMatches:
+    if isinstance(layer, DeletedKeys):
+        return RecordMatches(np.flatnonzero(pc.is_in(keys, value_set=layer.keys)), None, "")
     values = layer.reader.get_many(keys)
     rows = np.flatnonzero(values.is_valid())
-    return Found(rows, values if len(rows) == len(values) else values.drop_null(), layer.schema)
+    return RecordMatches(rows, values if len(rows) == len(values) else values.drop_null(), layer.schema)
 
 
 def _layer(block: LogBlock, path: str) -> Layer:
     if block.kind is BlockKind.DELETE:
-        return Deleted(as_binary(decode_deletes(block.content, None)["record_key"], "deleted keys"))
+        return DeletedKeys(as_binary(decode_deletes(block.content, None)["record_key"], "deleted keys"))
     reader = HFileReader(BufferSource(block.content, f"{path}, block at byte {block.offset}"))
-    return Written(reader, block.header.get(HeaderKey.SCHEMA) or _schema(reader, path))
+    return HFileRecords(reader, block.header.get(HeaderKey.SCHEMA) or _schema(reader, path))
 
 
 def _schema(reader: HFileReader, path: str) -> str:

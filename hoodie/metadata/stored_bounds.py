@@ -27,7 +27,7 @@ _PHYSICAL: Mapping[str, pa.DataType] = {
 _PLAIN = frozenset({"NONE", "UNKNOWN"})
 
 
-class Stored(NamedTuple):
+class BoundStorage(NamedTuple):
     """How bounds of one type are stored."""
 
     wrapper: str
@@ -57,7 +57,7 @@ class Stored(NamedTuple):
 class Range(NamedTuple):
     """What is known of a column in a file, or in a partition. Bounds are numbers, texts, bytes, or decimals."""
 
-    stored: Stored
+    stored: BoundStorage
     low: Any
     high: Any
     nulls: int
@@ -71,26 +71,26 @@ class Range(NamedTuple):
 Ranges = dict[str, Range]
 """By the name of the column."""
 
-_NULL = Stored("", 1)
+_NULL = BoundStorage("", 1)
 """Of a column of which nothing is known in V2."""
 
 
-def stored_as(kind: pa.DataType, *, typed: bool) -> Stored | None:
+def stored_as(kind: pa.DataType, *, typed: bool) -> BoundStorage | None:
     """How bounds of a type are stored, by V2 where `typed`; None where they are not."""
     types = pa.types
     if types.is_decimal(kind):
         if typed:
-            return Stored("BytesWrapper", _DECIMAL_TYPE, kind.scale, kind.precision)
+            return BoundStorage("BytesWrapper", _DECIMAL_TYPE, kind.scale, kind.precision)
         fits = kind.scale <= _SCALE and kind.precision + _SCALE - kind.scale <= _PRECISION
-        return Stored("DecimalWrapper") if fits else None
+        return BoundStorage("DecimalWrapper") if fits else None
     if types.is_timestamp(kind):
         if not typed:
-            return Stored("LongWrapper") if kind.unit == "us" else None
+            return BoundStorage("LongWrapper") if kind.unit == "us" else None
         first = 15 if kind.tz is not None else 18
-        return Stored("LongWrapper", first + ("ms", "us", "ns").index(kind.unit)) if kind.unit != "s" else None
+        return BoundStorage("LongWrapper", first + ("ms", "us", "ns").index(kind.unit)) if kind.unit != "s" else None
     for has_type, plain, number, wrapper in _TYPES:
         if has_type(kind):
-            return Stored(wrapper, number) if typed else Stored(plain) if plain else None
+            return BoundStorage(wrapper, number) if typed else BoundStorage(plain) if plain else None
     return None
 
 
@@ -177,7 +177,7 @@ def _kind_of(column: Any) -> pa.DataType | None:
     return pa.binary(column.length) if physical == "FIXED_LEN_BYTE_ARRAY" else _PHYSICAL.get(physical)
 
 
-def _in_chunks(chunks: Iterable[Any], column: Any, stored: Stored) -> Range | None:
+def _in_chunks(chunks: Iterable[Any], column: Any, stored: BoundStorage) -> Range | None:
     lows, highs, nulls, values, size, raw_size = [], [], 0, 0, 0, 0
     for chunk in chunks:
         stats = chunk.statistics
@@ -196,7 +196,7 @@ def _in_chunks(chunks: Iterable[Any], column: Any, stored: Stored) -> Range | No
     return Range(stored, min(lows, default=None), max(highs, default=None), nulls, values, size, raw_size)
 
 
-def _value(raw: Any, column: Any, stored: Stored) -> Any:
+def _value(raw: Any, column: Any, stored: BoundStorage) -> Any:
     """A bound as Parquet stores it; None where it is none of its type."""
     if stored.wrapper == "StringWrapper":
         try:

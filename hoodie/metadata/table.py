@@ -44,17 +44,27 @@ from hoodie.metadata.keys import (
     stats_keys,
 )
 from hoodie.metadata.payload import FileSizes, decode_blooms, decode_files, decode_stats
-from hoodie.metadata.slices import Found, Layer, Written, all_keys, by_group, every, joined, layers_of, newest_of
-from hoodie.metadata.visible import as_seen, is_first, unknown_times, why_not
+from hoodie.metadata.slices import (
+    HFileRecords,
+    Layer,
+    RecordMatches,
+    all_keys,
+    by_group,
+    every,
+    joined,
+    layers_of,
+    newest_of,
+)
+from hoodie.metadata.visibility import as_seen, is_first, unknown_times, why_not
 from hoodie.model.files import BaseFile, FileGroup, FileSlice, LogFile
 from hoodie.model.instant import InstantTime
 from hoodie.model.names import HOODIE, METADATA_TABLE, PROPERTIES, join
 from hoodie.options.table import METADATA, TableConfig
 from hoodie.storage.base import FileInfo, Storage
-from hoodie.storage.below import FolderStorage
 from hoodie.storage.cache import Cache
+from hoodie.storage.subfolder import FolderStorage
 from hoodie.timeline.active import ActiveTimeline
-from hoodie.timeline.archived import ArchivedTimeline
+from hoodie.timeline.archive import ArchivedTimeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.listing import ListingOnce, StorageListing
 from hoodie.view.view import FileSystemView
@@ -245,7 +255,7 @@ class MetadataTable:
         Raises:
             CorruptFileError, MissingFileError, FileNotFoundError: a file is damaged or gone.
         """
-        written = [each.schema for each in self._group(partition, 0) if isinstance(each, Written)]
+        written = [each.schema for each in self._group(partition, 0) if isinstance(each, HFileRecords)]
         if not written:
             raise CorruptFileError(f"its partition {partition} has no record")
         return written[-1]
@@ -363,7 +373,7 @@ class MetadataTable:
         numbers = group_numbers(keys, len(self._pieces(partition)))
         return by_group(self._storage, numbers, partial(self._group, partition))
 
-    def _newest(self, partition: str, keys: pa.Array[Any]) -> Sequence[Found]:
+    def _newest(self, partition: str, keys: pa.Array[Any]) -> Sequence[RecordMatches]:
         """The newest records of these keys; `rows` counts among all of them."""
         return newest_of(self._by_group(partition, keys), keys)
 

@@ -21,11 +21,11 @@ from hoodie.format.plan_avro import encode_compaction_plan
 from hoodie.hfile.arrays import BINARY
 from hoodie.metadata.instants import COMPACTION, OwnInstants
 from hoodie.metadata.keys import FILES
-from hoodie.metadata.partition import KeptPartition, ListingNeededError, Scope, Shard, naming
-from hoodie.metadata.records import encode_hfile
+from hoodie.metadata.partition import ListingNeededError, MetadataPartition, Scope, Shard, naming
+from hoodie.metadata.payload import encode_hfile
 from hoodie.metadata.services import COMPACTED_AFTER, archive, clean, end_compactions
 from hoodie.metadata.table import MetadataTable, OpenedMetadata
-from hoodie.metadata.visible import is_write
+from hoodie.metadata.visibility import is_write
 from hoodie.model.change import Change
 from hoodie.model.enums import Action, BlockKind, HeaderKey, State, WriteOperation
 from hoodie.model.files import FileGroup, FileGroupId, FileSlice
@@ -57,7 +57,7 @@ def keep_up(
     config: TableConfig,
     timeline: Timeline,
     change: Change,
-    partitions: Sequence[KeptPartition],
+    partitions: Sequence[MetadataPartition],
     *,
     is_new: bool = False,
 ) -> None:
@@ -87,7 +87,7 @@ def keep_up(
 
 
 def withdraw(
-    context: TableContext, config: TableConfig, partitions: Sequence[KeptPartition], time: InstantTime
+    context: TableContext, config: TableConfig, partitions: Sequence[MetadataPartition], time: InstantTime
 ) -> None:
     """Take back what was written for an instant of the table that is pending; nothing may be there. The caller holds the table's lock.
 
@@ -117,7 +117,7 @@ class MetadataWriter:
 
     scope: Scope
     table: MetadataTable
-    partitions: Sequence[KeptPartition]
+    partitions: Sequence[MetadataPartition]
     pieces: Mapping[str, Sequence[FileSlice]]
     """Partition -> the file slice of each of its file groups."""
     pending: frozenset[InstantTime]
@@ -130,7 +130,7 @@ class MetadataWriter:
         context: TableContext,
         config: TableConfig,
         timeline: Timeline,
-        partitions: Sequence[KeptPartition],
+        partitions: Sequence[MetadataPartition],
         undone: Collection[InstantTime],
         *,
         is_new: bool = False,
@@ -211,7 +211,7 @@ class MetadataWriter:
         for state in (State.INFLIGHT, State.REQUESTED):
             active.remove(Instant(write.time, Action.DELTACOMMIT, state))
 
-    def _logs_named(self, partition: KeptPartition, write: Instant) -> Iterator[str]:
+    def _logs_named(self, partition: MetadataPartition, write: Instant) -> Iterator[str]:
         for name in self.table.names_in(partition.name):
             log = parse_log_file(name)
             if log is not None and log.base_instant == write.time:
@@ -260,7 +260,7 @@ class MetadataWriter:
         times = (each.time for each in self.opened.own.commits if is_write(each))
         return max(times, default=InstantTime(""))
 
-    def _merge(self, partition: KeptPartition, piece: FileSlice, time: InstantTime) -> WriteStat:
+    def _merge(self, partition: MetadataPartition, piece: FileSlice, time: InstantTime) -> WriteStat:
         with naming(partition):
             shard = partition.merged(self.scope, self.table, self.pieces[partition.name].index(piece))
         stat = write_base(self.opened.storage, partition.name, piece.group.file_id, time, shard, self.scope.schema)

@@ -1,19 +1,19 @@
-"""Migration by copying: the rows of some files after those of others, each step one commit that says how far it has come."""
+"""Migration by copying: steps that each say how far they have come in their commit, and a comparison of all rows at the end."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from hoodie.errors import OptionError
-from hoodie.migration.check import Digest, compared, digest
+from hoodie.hashes.of_values import mixed, value_hashes
 from hoodie.migration.progress import KEY, Checkpoint, newest, start_of, steps
-from hoodie.migration.rows import Rows
-from hoodie.migration.source import MigrationSource, described
+from hoodie.migration.source import MigrationSource, Rows, described
 from hoodie.model.enums import WriteOperation
 from hoodie.model.migration_results import ColumnCheck, MigrationStep
 from hoodie.options.arguments import append_options
@@ -61,7 +61,7 @@ def copy_steps(table: HoodieTable, rows: Rows, step_bytes: int, options: Mapping
         write = table._request_for(WriteOperation.BULK_INSERT, {**options, **append_options()}).write
         entries = {**write.commit_entries, **after.entries}
         write = replace(write, commit_entries=entries, commits_empty=True, stream=after.batch)
-        counted = _Counted(rows.reader(step))
+        counted = _CountingReader(rows.reader(step))
         commit = table.writer.write(
             counted.reader, rows.schema, WriteOperation.BULK_INSERT, write, engine=table._context.engine
         )
@@ -69,7 +69,7 @@ def copy_steps(table: HoodieTable, rows: Rows, step_bytes: int, options: Mapping
         yield MigrationStep(after.step, len(step), after.done, len(pieces), counted.rows, commit.instant, seconds)
 
 
-class _Counted:
+class _CountingReader:
     """A reader that knows how many rows it gave."""
 
     def __init__(self, reader: pa.RecordBatchReader) -> None:
@@ -101,3 +101,48 @@ def _last_step(table: HoodieTable) -> str:
     """The instant of the last commit of the migration: others may have written since."""
     snapshot = table._context.snapshot()
     return next(i.time for i in reversed(snapshot.timeline.commits) if KEY in snapshot.active.read_commit(i).extra)
+
+
+ROWS = "*"
+
+
+class Digest:
+    """Of the batches that `add` was given."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self.rows = 0
+        self._names = schema.names
+        self.nulls = dict.fromkeys([*schema.names, ROWS], 0)
+        self._sums = {name: np.uint64(0) for name in self.nulls}
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self.rows += batch.num_rows
+        whole = np.zeros(batch.num_rows, np.uint64)
+        with np.errstate(over="ignore"):
+            for number, name in enumerate(self._names):
+                column = batch.column(batch.schema.get_field_index(name))
+                self.nulls[name] += column.null_count
+                hashes = mixed(value_hashes(column), number)
+                self._sums[name] += hashes.sum(dtype=np.uint64)
+                whole += hashes
+            self._sums[ROWS] += mixed(whole).sum(dtype=np.uint64)
+
+    def hash_of(self, name: str) -> str:
+        return f"{int(self._sums[name]):016x}"
+
+
+def digest(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Digest:
+    """Of rows in the types of the schema."""
+    result = Digest(schema)
+    for batch in batches:
+        result.add(batch)
+    return result
+
+
+def compared(source: Digest, target: Digest) -> tuple[ColumnCheck, ...]:
+    """Whole rows first, then each column."""
+    names = [ROWS, *(name for name in source.nulls if name != ROWS)]
+    return tuple(
+        ColumnCheck(name, source.nulls[name], target.nulls[name], source.hash_of(name), target.hash_of(name))
+        for name in names
+    )

@@ -25,12 +25,10 @@ from hoodie.format.avro_schema import with_meta_columns
 from hoodie.format.parquet_file import open_parquet
 from hoodie.format.properties import format_properties
 from hoodie.keygen.generator import DEFAULT_PARTITION, KeyGenerator, escaped
-from hoodie.migration.bootstrap_index import Mapped, write_index
 from hoodie.migration.parquet_rows import footer
 from hoodie.migration.parquet_source import ParquetSource
 from hoodie.migration.progress import Checkpoint
-from hoodie.migration.rows import Rows
-from hoodie.migration.source import Piece, identity_of
+from hoodie.migration.source import Piece, Rows, identity_of
 from hoodie.model.enums import Action, State, TableType, WriteOperation
 from hoodie.model.instant import Instant, InstantTime, VisibleInstants
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
@@ -49,7 +47,7 @@ from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
 from hoodie.storage.base import Storage
 from hoodie.timeline.clock import Clock, zone_of
-from hoodie.view.bootstrap import INSTANT
+from hoodie.view.bootstrap import INSTANT, SkeletonSource, write_index
 from hoodie.view.context import load_config
 from hoodie.write.create import check_place
 from hoodie.write.publish import commit_metadata, ensure_partitions
@@ -177,7 +175,7 @@ class InPlace:
         rows = sum(each.stat.num_writes for each in skeletons)
         yield MigrationStep(0, count, count, count, rows, INSTANT, time.monotonic() - started_s)
 
-    def _require_ours(self, skeletons: Sequence[_Made]) -> None:
+    def _require_ours(self, skeletons: Sequence[_Skeleton]) -> None:
         """Raises TableExistsError where another table came to be, in which the skeletons would count; a run with the same arguments
         may have been faster.
         """
@@ -212,7 +210,7 @@ class InPlace:
         text = json.dumps([identity_of(self.source), self.source.uri, sorted(self.config.raw.items())])
         return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
 
-    def _skeleton(self, number: int, piece: Piece) -> _Made:
+    def _skeleton(self, number: int, piece: Piece) -> _Skeleton:
         """The file with the meta columns of the rows of a piece; one that an earlier run has finished stays."""
         storage, file_id = self.storage, str(uuid5(NAMESPACE_URL, f"{self.source.uri}/{piece.path}"))
         name = format_base_file(BaseFileName(file_id, str(WriteToken(number, 0, 0)), InstantTime(INSTANT)))
@@ -246,7 +244,7 @@ class InPlace:
             file_size_bytes=size_bytes,
         )
         info = self.source.storage.stat(piece.path)
-        mapped = Mapped(
+        mapped = SkeletonSource(
             partition_path,
             file_id,
             piece.path.rpartition("/")[0],
@@ -254,7 +252,7 @@ class InPlace:
             piece.size_bytes,
             int(info.mtime_s * 1000),
         )
-        return _Made(stat, mapped)
+        return _Skeleton(stat, mapped)
 
     def _keyed(self, batch: pa.RecordBatch, piece: Piece) -> pa.Table:
         table = pa.Table.from_batches([batch])
@@ -291,7 +289,7 @@ class InPlace:
                 "a file are of one: partition the table as the folders do (partition_by), or migrate it by mode='copy'"
             )
 
-    def _commit(self, note: _Note, skeletons: Sequence[_Made]) -> None:
+    def _commit(self, note: _Note, skeletons: Sequence[_Skeleton]) -> None:
         config, layout = self.config, self.config.layout
         action = Action.COMMIT if config.table_type is TableType.COPY_ON_WRITE else Action.DELTACOMMIT
         completion = InstantTime(note.completion) if layout.by_completion else None
@@ -327,9 +325,9 @@ class _Note(NamedTuple):
     """Of the source, where it keeps versions: a run that goes on reads the same one."""
 
 
-class _Made(NamedTuple):
+class _Skeleton(NamedTuple):
     stat: WriteStat
-    mapped: Mapped
+    mapped: SkeletonSource
 
 
 def _note_in(storage: Storage) -> _Note:

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 import hoodie.write.keys
 import hoodie.write.schema
-from hoodie.errors import OptionError
+from hoodie.errors import DuplicateKeyError, KeyFieldError, OptionError
+from hoodie.hashes.of_keys import key_hash
+from hoodie.hashes.of_values import mixed
+from hoodie.keygen.generator import KeyGenerator
 from hoodie.migration.as_files import as_files
 from hoodie.migration.copying import check as checked
 from hoodie.migration.copying import copy_steps, where_it_is
 from hoodie.migration.in_place import InPlace, options_of, require_in_place, version_begun
 from hoodie.migration.parquet_source import ParquetSource
 from hoodie.migration.progress import start_of, steps
-from hoodie.migration.rows import Rows
-from hoodie.migration.source import MigrationSource
-from hoodie.migration.source_keys import refuse_duplicates
+from hoodie.migration.source import MigrationSource, Rows, described
 from hoodie.migration.sources import opener_of
 from hoodie.model.enums import WriteOperation
 from hoodie.model.migration_results import MigrationResult, MigrationStep
 from hoodie.model.names import BOOTSTRAP_BEGUN
+from hoodie.model.results import format_count
 from hoodie.options.arguments import parse_names, parse_options
 from hoodie.options.table import TableConfig
 from hoodie.storage.uri import open_storage
@@ -214,3 +219,49 @@ def _require_same(table: HoodieTable, config: TableConfig) -> None:
                 f"table {table.uri} was begun with {what}={has!r}, and this run asks for {wants!r}: give the same "
                 "arguments, or another folder"
             )
+
+
+_SHOWN = 5
+
+
+def refuse_duplicates(rows: Rows, keys: KeyGenerator, columns: list[str]) -> None:
+    """Look at all keys: eight bytes of each are in memory, and only keys whose hashes meet are compared.
+
+    Raises:
+        DuplicateKeyError: a key is there twice. KeyFieldError: a row has none.
+    """
+    hashes = [hashed for _, _, hashed in _keys(rows, keys, columns)]
+    sorted_hashes = np.sort(np.concatenate(hashes)) if hashes else np.empty(0, np.uint64)
+    twice = np.unique(sorted_hashes[1:][sorted_hashes[1:] == sorted_hashes[:-1]])
+    if not len(twice):
+        return
+    counts: dict[tuple[Any, Any], int] = {}
+    for key, path, hashed in _keys(rows, keys, columns):
+        at = np.flatnonzero(np.isin(hashed, twice))
+        picked = pa.array(at)
+        for pair in zip(path.take(picked).to_pylist(), key.take(picked).to_pylist(), strict=True):  # duplicates only
+            counts[pair] = counts.get(pair, 0) + 1
+    repeated: Mapping[tuple[Any, Any], int] = {pair: count for pair, count in counts.items() if count > 1}
+    if not repeated:
+        return
+    examples = "".join(
+        f"\n  {count} times: {key[:80]!r}{f' in partition {path!r}' if path else ''}"
+        for (path, key), count in sorted(repeated.items())[:_SHOWN]
+    )
+    raise DuplicateKeyError(
+        f"the {described(rows.source)} has {format_count(len(repeated), 'record key')} more than once, {sum(repeated.values()):,} "
+        f"rows; nothing was written{examples}\n  fix:     choose key columns that are unique, remove rows from the source, or upsert "
+        "them by hoodie.ingest, which keeps of each key the row with the greatest ordering value"
+    )
+
+
+def _keys(rows: Rows, keys: KeyGenerator, columns: list[str]) -> Iterator[tuple[pa.Array, pa.Array, np.ndarray]]:
+    for piece in rows.source.pieces:
+        for batch in rows.of(piece, columns):
+            table = pa.Table.from_batches([batch])
+            try:
+                key, path = (each.combine_chunks() for each in (keys.keys(table), keys.partitions(table)))
+            except KeyFieldError as exc:
+                raise KeyFieldError(f"{piece.path} of the {described(rows.source)}: {exc}") from exc
+            with np.errstate(over="ignore"):
+                yield key, path, key_hash(key) + mixed(key_hash(path))

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from hoodie.errors import TableChangedError
 from hoodie.filegroup.slice_reader import base_batches
 from hoodie.format.parquet_file import open_parquet, stored_schema
-from hoodie.keygen.unstored import repeated
+from hoodie.keygen.virtual_columns import repeated
 from hoodie.migration.source import Piece
 from hoodie.storage.base import Storage
 

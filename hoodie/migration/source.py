@@ -1,13 +1,19 @@
-"""The source seam: files of one state of a table elsewhere. A new format is a file beside `delta.py`, and its turn in `sources.py`."""
+"""The source seam: files of one state of a table elsewhere, and their rows in the table's types.
+
+A new format is a file beside `delta_source.py`, and a case in `sources.py`.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import pyarrow as pa
+
+from hoodie.errors import SchemaError
+from hoodie.write.casting import fit
 
 
 @dataclass(frozen=True)
@@ -79,3 +85,29 @@ def described(source: MigrationSource) -> str:
     """For messages."""
     version = f", version {source.version}" if source.version is not None else ""
     return f"{source.format} source {source.uri}{version}"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Of a source, for a table with these columns."""
+
+    source: MigrationSource
+    schema: pa.Schema
+
+    def of(self, piece: Piece, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Those of one piece, with these columns or all.
+
+        Raises:
+            SchemaError: the table cannot hold a value as it is.
+        """
+        schema = self.schema if columns is None else pa.schema([self.schema.field(name) for name in columns])
+        for batch in self.source.read(piece, schema.names):
+            try:
+                rows = fit(pa.Table.from_batches([batch]), schema, table=self.source.uri)
+            except SchemaError as exc:
+                raise SchemaError(f"{piece.path} of the {described(self.source)}: {exc}") from exc
+            yield from rows.combine_chunks().to_batches()
+
+    def reader(self, pieces: Iterable[Piece]) -> pa.RecordBatchReader:
+        """Those of several pieces."""
+        return pa.RecordBatchReader.from_batches(self.schema, (batch for piece in pieces for batch in self.of(piece)))

@@ -12,7 +12,7 @@ from hoodie.filegroup.slice_reader import open_base_file
 from hoodie.format.column_stats import has_bounds, ranges_of_footer
 from hoodie.format.timestamp_labels import holds_mislabelled
 from hoodie.format.variants import has_shredded, has_variant
-from hoodie.keygen.unstored import FolderValues
+from hoodie.keygen.virtual_columns import FolderValues
 from hoodie.model.columns import Column
 from hoodie.model.files import BaseFile
 from hoodie.model.plans import ReadPlan, ReadTask
@@ -22,7 +22,7 @@ from hoodie.view.context import TableContext
 _WIDER = {pa.int32(): pa.int64(), pa.float32(): pa.float64()}
 
 
-class Described(NamedTuple):
+class BaseFileFacts(NamedTuple):
     """A base file by its footer and its folder."""
 
     base: BaseFile
@@ -33,7 +33,7 @@ class Described(NamedTuple):
     """Of the columns that the folder says, as scalars of Arrow."""
 
 
-class Describing:
+class FileDescriber:
     """Describes a base file, which has the columns of the schema but those that the folder says."""
 
     def __init__(self, context: TableContext, schema: pa.Schema, folders: FolderValues | None) -> None:
@@ -42,7 +42,7 @@ class Describing:
         folder_names = set() if folders is None else {field.name for field in folders.fields}
         self._stored = pa.schema([field for field in schema if field.name not in folder_names])
 
-    def __call__(self, base: BaseFile) -> Described:
+    def __call__(self, base: BaseFile) -> BaseFileFacts:
         """Raises UnsupportedTableError for a file that others would read otherwise than the table does."""
         place = f"{self._context.storage.uri}/{base.path}"
         if not base.name.endswith(".parquet"):
@@ -63,7 +63,7 @@ class Describing:
             same = [field for field in self._stored if stored.get(field.name) == field.type and has_bounds(field.type)]
             ranges = ranges_of_footer(footer, same)
         values = {} if self._folders is None else self._folders.of(base.partition_path)
-        return Described(base, footer.num_rows, ranges, values)
+        return BaseFileFacts(base, footer.num_rows, ranges, values)
 
 
 def _reads_as(stored: Any, now: Any) -> bool:

@@ -16,8 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.errors import CommitConflictError, CorruptFileError, SchemaError, UnsupportedTableError
-from hoodie.keygen.unstored import FolderValues, folder_values
-from hoodie.mirrors.base_files import Described, Describing, bases_of, refuse_renamed
+from hoodie.keygen.virtual_columns import FolderValues, folder_values
+from hoodie.mirrors.base_files import BaseFileFacts, FileDescriber, bases_of, refuse_renamed
 from hoodie.mirrors.iceberg_manifests import (
     ADDED,
     DELETED,
@@ -133,7 +133,7 @@ def publish_iceberg(context: TableContext, *, dry_run: bool = False) -> Publishe
         looked_at = list(bases) if version.changes_columns else new
         refuse_renamed(plan, (bases[path] for path in looked_at), context.storage.uri)
         descriptions = context.storage.each(
-            Describing(context, schema, version.folders), [bases[path] for path in looked_at]
+            FileDescriber(context, schema, version.folders), [bases[path] for path in looked_at]
         )
         files = dict(zip(looked_at, descriptions, strict=True))
         old_paths = state.paths - set(bases)
@@ -181,7 +181,7 @@ class _Version:
             [(each.name, self._numbers[each.name], avro_of(each.type)) for each in columns]
         )
 
-    def written(self, new: Mapping[str, Described], old_paths: set[str], instant: str | None) -> dict[str, Any]:
+    def written(self, new: Mapping[str, BaseFileFacts], old_paths: set[str], instant: str | None) -> dict[str, Any]:
         """Write the manifests; gives the metadata that names them."""
         old, now_ms = self._state.metadata, int(self._storage.now_s() * 1000)
         sequence = old.get("last-sequence-number", 0) + 1
@@ -227,7 +227,7 @@ class _Version:
         }
 
     def _manifests(
-        self, new: Mapping[str, Described], old_paths: set[str], snapshot: int, sequence: int
+        self, new: Mapping[str, BaseFileFacts], old_paths: set[str], snapshot: int, sequence: int
     ) -> list[dict[str, Any]]:
         entries: list[Entry] = [
             {
@@ -269,7 +269,7 @@ class _Version:
             "data_file": entry["data_file"],
         }
 
-    def _data_file(self, path: str, file: Described) -> dict[str, Any]:
+    def _data_file(self, path: str, file: BaseFileFacts) -> dict[str, Any]:
         bounds_of = {name: bounds(each, self._arrow.field(name).type) for name, each in file.ranges.items()}
         limits = {self._numbers[name]: each for name, each in bounds_of.items() if each is not None}
         return {

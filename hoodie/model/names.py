@@ -1,7 +1,8 @@
-"""File names of the format: each `parse_` has its `format_` beside it."""
+"""File names of the format: each `parse_` has its `format_` beside it; and commands as messages print them."""
 
 from __future__ import annotations
 
+import shlex
 import uuid
 from collections.abc import Mapping
 from functools import lru_cache
@@ -235,3 +236,18 @@ def parse_row_copy(name: str) -> InstantTime | None:
 def marker_path(time: str, partition_path: str, file_name: str, kind: str) -> str:
     """Direct marker of a data file that instant `time` is about to write; `kind` is CREATE, MERGE or APPEND."""
     return join(MARKERS, time, partition_path, f"{file_name}.marker.{kind}")
+
+
+def hoodie_command(*words: str) -> str:
+    """`hoodie WORDS` between backticks; each word is one argument."""
+    return f"`{shlex.join(('hoodie', *words))}`"
+
+
+def doctor_of(path: str) -> str:
+    """Advice for a damaged file of a table; `path`: the file's, with that of the table."""
+    return f"{hoodie_command('doctor', path.partition('/.hoodie/')[0])} says how to repair the table"
+
+
+def restored(text: str) -> str:
+    """What is wrong with a file, with the advice to restore it, if it has no advice yet."""
+    return text if "restore" in text.lower() else f"{text}; restore the file from a copy"

@@ -18,8 +18,8 @@ from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import BlockKind, ChangeFormat, ChangeLogMode, ChangePart, Fill, MergeMode, RowCopies
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.instant import InstantRange, InstantTime, VisibleInstants
+from hoodie.model.late import once
 from hoodie.model.meta_fields import with_meta_fields
-from hoodie.model.once import once
 from hoodie.model.payloads import WriteStat
 from hoodie.model.statistics import Pruning, ValueRange
 from hoodie.model.tuning import TUNING, Tuning
@@ -296,7 +296,7 @@ class FileOptions:
 
 
 class UnstoredColumns(Protocol):
-    """What rows have that files leave out: `keygen/unstored.py`."""
+    """What rows have that files leave out: `keygen/virtual_columns.py`."""
 
     @property
     def keys(self) -> bool:
@@ -420,7 +420,7 @@ class WriteResult:
     change_log: StagedFile | None = None
     """What the file changed of the one before it, where the table has change logs."""
     revives: bool = False
-    """A record in this log brings values of a deleted row back (`filegroup/revived.py`)."""
+    """A record in this log brings values of a deleted row back (`filegroup/deleted_rows.py`)."""
     keys: pa.Array | None = None
     """Of a small base file, in the order of its rows; see `WriteContext.held_key_bytes`."""
 

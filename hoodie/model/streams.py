@@ -22,7 +22,7 @@ class StreamBatch(NamedTuple):
     """The name by which writers of Apache Hudi know the stream; None: they do not know it."""
 
 
-class Recorded(NamedTuple):
+class BatchRecord(NamedTuple):
     """The batch that a commit says to hold."""
 
     number: int
@@ -38,15 +38,15 @@ def format_batch(batch: StreamBatch) -> dict[str, str]:
     return entries
 
 
-def parse_batch(extra: Mapping[str, str], batch: StreamBatch) -> Recorded | None:
+def parse_batch(extra: Mapping[str, str], batch: StreamBatch) -> BatchRecord | None:
     """The batch of the same stream in a commit with this extra metadata, if there is one."""
     ours = _numbers(extra.get(STREAM_KEY))
     if batch.stream in ours:
-        return Recorded(ours[batch.stream], False)
+        return BatchRecord(ours[batch.stream], False)
     if STREAM_KEY not in extra and batch.identifier is not None:
         theirs = _numbers(extra.get(HUDI_STREAM_KEY))
         if batch.identifier in theirs:
-            return Recorded(theirs[batch.identifier], True)
+            return BatchRecord(theirs[batch.identifier], True)
     return None
 
 

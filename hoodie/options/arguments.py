@@ -8,10 +8,9 @@ from typing import Any
 
 from hoodie.errors import OptionError
 from hoodie.model.enums import ChangeFormat, CleanPolicy, LakeFormat, QueryType, TableType, WriteOperation
-from hoodie.options.cleaning import ArchivingOptions, CleaningOptions
+from hoodie.options.cleaning import ArchivingOptions, CleaningOptions, ExpiryOptions
 from hoodie.options.clustering import ClusteringOptions
 from hoodie.options.compaction import CompactionOptions, LogCompactionOptions
-from hoodie.options.expiry import ExpiryOptions
 from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.option import key_of, option_name
 from hoodie.options.write import WriteOptions

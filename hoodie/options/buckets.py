@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hoodie.errors import OptionError
-from hoodie.model.bucket_rules import BucketRules
-from hoodie.model.buckets import BucketEngine, BucketLayout
+from hoodie.model.buckets import BucketEngine, BucketLayout, BucketRules
 from hoodie.model.enums import TableType
 from hoodie.options.table_options import TableOptions
 from hoodie.options.values import IndexType

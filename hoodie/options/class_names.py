@@ -1,4 +1,4 @@
-"""Other names of Apache Hudi's classes: a class that moved is known by each name that it had, in options and in properties.
+"""Names of Apache Hudi's classes and options, older ones too: in options and in properties a class is known by each name that it had.
 
 Names are only ever looked up, never imported.
 """
@@ -6,6 +6,8 @@ Names are only ever looked up, never imported.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from importlib import resources
 from types import MappingProxyType
 
 _PACKAGES = {
@@ -38,3 +40,26 @@ def one_name(name: str) -> str:
         if name.startswith(old):
             name = new + name.removeprefix(old)
     return _CLASSES.get(name, name)
+
+
+@cache
+def hudi_names() -> tuple[tuple[str, ...], ...]:
+    """The newest name of each option, and the older ones behind it."""
+    lines = resources.files("hoodie.options").joinpath("hudi_keys.tsv").read_text(encoding="utf-8").splitlines()
+    return tuple(tuple(name for cell in line.split("\t") for name in cell.split(",")) for line in lines[1:])
+
+
+@cache
+def newest_names() -> Mapping[str, str]:
+    """Every name that Apache Hudi knows -> the newest name of the same option, both in lower case."""
+    return MappingProxyType({name.lower(): line[0].lower() for line in hudi_names() for name in line})
+
+
+def other_names(name: str) -> tuple[str, ...]:
+    """The older names of the option that has this name."""
+    return _older().get(name, ())
+
+
+@cache
+def _older() -> Mapping[str, tuple[str, ...]]:
+    return MappingProxyType({line[0]: line[1:] for line in hudi_names() if line[1:]})

@@ -14,7 +14,7 @@ from hoodie.options.values import Kind, boolean, did_you_mean, fraction, one_of,
 
 
 class Strategy(StrEnum):
-    """Which file slices a compaction takes; the rule of each is in `services/compaction_choice.py`."""
+    """Which file slices a compaction takes; the rule of each is in `services/compaction_plan.py`."""
 
     LOG_FILE_SIZE = "log_file_size"
     LOG_FILE_NUM = "log_file_num"

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 from hoodie.errors import OptionError
-from hoodie.options.given import NOTHING, unknown_options
 from hoodie.options.registry import is_known
+from hoodie.options.settings import NOTHING, unknown_options
 
 CONF_DIR = "HOODIE_CONF_DIR"
 DEFAULTS_FILE = "hoodie-defaults.conf"

@@ -15,13 +15,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
-from hoodie.options.given import READS, VIEWS, WRITES
-from hoodie.options.hudi_names import hudi_names
-from hoodie.options.not_done import NOT_DONE
+from hoodie.options.class_names import hudi_names
 from hoodie.options.option import Key, Keys, key_of, keys_of
 from hoodie.options.other_systems import OTHER_SYSTEMS
 from hoodie.options.read import MERGE_SCHEMA, TIMESTAMP_AS_OF
 from hoodie.options.registry import GROUPS, VALUES
+from hoodie.options.settings import READS, VIEWS, WRITES
+from hoodie.options.unsupported import NOT_DONE
 from hoodie.options.without_effect import INGESTED, REASONS, reason
 from hoodie.options.write import WriteOptions
 

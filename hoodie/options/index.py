@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hoodie.model.bucket_rules import RULE_TYPE, BucketRules
-from hoodie.model.buckets import BucketEngine
+from hoodie.model.buckets import RULE_TYPE, BucketEngine, BucketRules
 from hoodie.options.hbase import HBaseOptions
 from hoodie.options.option import Keys, combined, group, key, option, shared
 from hoodie.options.values import IndexType, Kind, boolean, fields, fraction, index_class, one_of, whole

@@ -6,7 +6,7 @@
         "Commits whose state can still be read after a clean."
 
 Topics are files with such values. `registry.py` has the list of them, and with it the table of all options; `Layers.make`
-(`given.py`) makes a value of what was set. A default is written as a user would write it. The docstring below it is the text
+(`settings.py`) makes a value of what was set. A default is written as a user would write it. The docstring below it is the text
 for docs/OPTIONS.md.
 """
 
@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, Generic, TypeAlias, TypeVar, cast, overload
 
 from hoodie.errors import OptionError
-from hoodie.options.hudi_names import other_names
+from hoodie.options.class_names import other_names
 from hoodie.options.values import Kind, only
 
 T = TypeVar("T")

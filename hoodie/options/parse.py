@@ -11,7 +11,6 @@ from hoodie.model.enums import MergeMode, QueryType, WriteOperation
 from hoodie.model.instant import InstantTime
 from hoodie.model.plans import DeleteMarker
 from hoodie.options.commits import not_told
-from hoodie.options.given import NOTHING, READS, VIEWS, WRITES, Given, GivenOptions, Layers
 from hoodie.options.hbase import HBaseOptions
 from hoodie.options.hive import not_registered
 from hoodie.options.index import (
@@ -27,6 +26,7 @@ from hoodie.options.merging import DELETING_PAYLOAD, PAYLOADS, special_payload
 from hoodie.options.moments import parse_begin_option, parse_instant_option
 from hoodie.options.option import Key, key_of
 from hoodie.options.read import AS_OF, TIMESTAMP_AS_OF, ReadOptions
+from hoodie.options.settings import NOTHING, READS, VIEWS, WRITES, GivenOptions, Layers, UserOption
 from hoodie.options.table_options import (
     DELETE_FIELD,
     DELETE_MARKER,
@@ -83,7 +83,7 @@ def _index_name(options: GivenOptions) -> str | None:
     return options.get(INDEX_CLASS) or (options.get(_HBASE_TABLE) if _index(options) is IndexType.HBASE else None)
 
 
-def _payload(options: GivenOptions) -> Given | None:
+def _payload(options: GivenOptions) -> UserOption | None:
     """The payload class of the table, as the options say it."""
     payload = options.find(PAYLOAD_CLASS)
     return None if payload is None or payload.value == DELETING_PAYLOAD else payload

@@ -12,16 +12,15 @@ from types import MappingProxyType
 from hoodie.options.aws import AwsOptions, GlueOptions
 from hoodie.options.bigquery import BigQueryOptions
 from hoodie.options.bootstrap import BootstrapOptions
-from hoodie.options.cleaning import ArchivingOptions, CleaningOptions
+from hoodie.options.class_names import hudi_names
+from hoodie.options.cleaning import ArchivingOptions, CleaningOptions, ExpiryOptions
 from hoodie.options.clustering import ClusteringOptions
 from hoodie.options.commits import CallbackOptions, MetricsOptions, ValidatorOptions
 from hoodie.options.compaction import CompactionOptions, LogCompactionOptions
 from hoodie.options.concurrency import ConcurrencyOptions
-from hoodie.options.expiry import ExpiryOptions
 from hoodie.options.files import FileSettings
 from hoodie.options.hbase import HBaseOptions
 from hoodie.options.hive import HiveSyncOptions
-from hoodie.options.hudi_names import hudi_names
 from hoodie.options.index import IndexOptions
 from hoodie.options.option import Key, keys_of
 from hoodie.options.read import MERGE_SCHEMA, ReadOptions, StreamReadOptions

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from dataclasses import fields as fields_of
 from typing import ClassVar
 
-from hoodie.model.bucket_rules import BucketRules
-from hoodie.model.buckets import BucketEngine
+from hoodie.model.buckets import BucketEngine, BucketRules
 from hoodie.model.enums import ChangeLogMode, MergeMode, TableType, TableVersion
 from hoodie.model.plans import DeleteMarker
 from hoodie.options import keygen, merging

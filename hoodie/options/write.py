@@ -11,12 +11,11 @@ from hoodie.model.enums import BlockKind, WriteOperation
 from hoodie.model.plans import DeleteMarker, FileOptions
 from hoodie.options.bigquery import BigQueryOptions
 from hoodie.options.bootstrap import BootstrapOptions
-from hoodie.options.cleaning import ArchivingOptions, CleaningOptions
+from hoodie.options.cleaning import ArchivingOptions, CleaningOptions, ExpiryOptions
 from hoodie.options.clustering import ClusteringOptions
 from hoodie.options.commits import CallbackOptions, MetricsOptions, ValidatorOptions
 from hoodie.options.compaction import MEMORY_LIMIT, CompactionOptions, LogCompactionOptions
 from hoodie.options.concurrency import ConcurrencyOptions
-from hoodie.options.expiry import ExpiryOptions
 from hoodie.options.files import FileSettings
 from hoodie.options.hive import HiveSyncOptions
 from hoodie.options.index import IndexOptions

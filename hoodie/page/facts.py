@@ -56,7 +56,7 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Pending:
+class PendingInstant:
     """An instant that is not completed."""
 
     instant: Instant
@@ -104,7 +104,7 @@ class TableFacts:
     zone: str
     marks: Sequence[Mark]
     """Instants of the active timeline, oldest first."""
-    pending: Sequence[Pending]
+    pending: Sequence[PendingInstant]
     partitions: Sequence[PartitionFacts]
     sizes: Sequence[int]
     """File slices by the classes of `SIZE_STEPS_MB`."""
@@ -176,7 +176,9 @@ def _facts(context: TableContext, snapshot: Snapshot) -> TableFacts:
         zone=str(zone) if zone is not None else "local time",
         marks=tuple(_marks(snapshot)),
         pending=tuple(
-            Pending(i, parse_instant(i.time), _planned(snapshot, i), explain_pending(i, table=context.storage.uri))
+            PendingInstant(
+                i, parse_instant(i.time), _planned(snapshot, i), explain_pending(i, table=context.storage.uri)
+            )
             for i in snapshot.timeline.pending()
         ),
         partitions=tuple(

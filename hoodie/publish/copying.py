@@ -28,7 +28,7 @@ from hoodie.model.names import MARKERS, STAGING, join, staging_folder
 from hoodie.model.plans import StagedFile
 from hoodie.publish.marker_files import put_markers
 from hoodie.storage.base import CopyingStorage
-from hoodie.storage.many import together
+from hoodie.storage.parallel import together
 
 T = TypeVar("T")
 

@@ -26,14 +26,14 @@ from hoodie.model.statistics import UNKNOWN, ValueRange, union
 from hoodie.read.condition import (
     Always,
     Among,
-    Compared,
+    Comparison,
     Condition,
-    Filled,
+    FilledValue,
     IsNull,
     IsTruth,
-    Joined,
+    Junction,
     Like,
-    Negated,
+    Negation,
     Op,
 )
 from hoodie.read.where import Where, condition_of
@@ -122,32 +122,32 @@ class _Judge:
         match condition:
             case Always(value):
                 return self._always(value)
-            case Filled(str(name), value):
+            case FilledValue(str(name), value):
                 verdict = Verdict(self._column(name).values, self._nowhere())
                 return verdict if value else _negated(verdict)
-            case Compared(str(name)) | Among(str(name)) | Like(str(name)):  # of what is computed bounds say nothing
+            case Comparison(str(name)) | Among(str(name)) | Like(str(name)):  # of what is computed bounds say nothing
                 return self._judged(condition, name)
             case IsNull(str(name)):
                 return Verdict(self._column(name).nulls, self._column(name).values)
             case IsTruth(part, value):
                 inner = self.verdict(part)
                 return Verdict(inner.may if value else inner.may_not, self._open().may_not)
-            case Negated(part):
+            case Negation(part):
                 return _negated(self.verdict(part))
-            case Joined(every, parts):
+            case Junction(every, parts):
                 if every:
                     return reduce(_both, map(self.verdict, parts))
                 return _negated(reduce(_both, (_negated(self.verdict(part)) for part in parts)))
         return self._open()
 
-    def _judged(self, condition: Compared | Among | Like, name: str) -> Verdict:
+    def _judged(self, condition: Comparison | Among | Like, name: str) -> Verdict:
         self._compared += 1
         if self._compared > MAX_COMPARISONS:
             return self._open()
         column = self._column(name)
         try:
             match condition:
-                case Compared(_, op, value):
+                case Comparison(_, op, value):
                     result = _compared(column, op, pc.scalar(value))
                 case Among(_, values):
                     result = _among(column, values)
@@ -157,7 +157,7 @@ class _Judge:
             return self._open()
         if not column.floating:
             return result
-        if isinstance(condition, Compared) and condition.op is Op.NE:
+        if isinstance(condition, Comparison) and condition.op is Op.NE:
             return Verdict(column.values, result.may_not)
         return Verdict(result.may, column.values)
 

@@ -16,9 +16,9 @@ import pyarrow as pa
 from hoodie.model.files import FileSlice
 from hoodie.model.statistics import UNKNOWN
 from hoodie.read.bounds import may_match
-from hoodie.read.condition import Among, Compared, Computed, Condition, Function, Joined
+from hoodie.read.condition import Among, Comparison, Computation, Condition, Function, Junction
 from hoodie.view.context import Snapshot, TableContext
-from hoodie.view.listing import Made
+from hoodie.view.listing import DerivedColumn
 
 _VALUE = "value"
 _PLAIN = {Function.TRIM: "trim", Function.LENGTH: "length"}
@@ -55,27 +55,27 @@ def _paths(piece: FileSlice) -> Iterator[str]:
     yield from (log.path for log in piece.logs)
 
 
-def _parts(where: Condition, kinds: Mapping[str, pa.DataType]) -> Iterator[tuple[Compared | Among, Made]]:
+def _parts(where: Condition, kinds: Mapping[str, pa.DataType]) -> Iterator[tuple[Comparison | Among, DerivedColumn]]:
     """What all rows have to fulfil that an index may know."""
-    if isinstance(where, Joined) and where.every:
+    if isinstance(where, Junction) and where.every:
         for each in where.parts:
             yield from _parts(each, kinds)
-    elif isinstance(where, Compared | Among) and isinstance(where.column, Computed):
+    elif isinstance(where, Comparison | Among) and isinstance(where.column, Computation):
         value = _indexed_value(where.column, kinds)
         if value is not None:
             yield where, value
 
 
-def _indexed_value(value: Computed, kinds: Mapping[str, pa.DataType]) -> Made | None:
+def _indexed_value(value: Computation, kinds: Mapping[str, pa.DataType]) -> DerivedColumn | None:
     column, *rest = value.arguments
     if not isinstance(column, str) or column not in kinds:
         return None
     if value.function in _PLAIN:
-        return Made(_PLAIN[value.function], column, {}, value.kind)
+        return DerivedColumn(_PLAIN[value.function], column, {}, value.kind)
     if value.function in _OF_DAYS and pa.types.is_date32(kinds[column]):
-        return Made(_OF_DAYS[value.function], column, {}, value.kind)
+        return DerivedColumn(_OF_DAYS[value.function], column, {}, value.kind)
     if value.function is Function.SUBSTR:
         start, stop = (each.as_py() if isinstance(each, pa.Scalar) else None for each in rest)
         if start is not None and stop is not None:
-            return Made("substring", column, {"pos": str(start + 1), "len": str(stop - start)}, value.kind)
+            return DerivedColumn("substring", column, {"pos": str(start + 1), "len": str(stop - start)}, value.kind)
     return None

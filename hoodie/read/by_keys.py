@@ -25,7 +25,7 @@ from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.options.table import TableConfig
 from hoodie.options.values import GLOBAL_INDEXES, KeyGeneratorType
-from hoodie.read.condition import Among, Compared, Condition, Joined, Op
+from hoodie.read.condition import Among, Comparison, Condition, Junction, Op
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache, Kind
 from hoodie.view.context import Snapshot, TableContext
@@ -41,13 +41,13 @@ _PLAIN = (KeyGeneratorType.SIMPLE, KeyGeneratorType.NON_PARTITION, KeyGeneratorT
 """Their keys of one column are the texts of its values."""
 
 
-class _Kept(NamedTuple):
+class _CachedBloom(NamedTuple):
     bloom: BloomFilter | None
     """None where the file has none that can be read: whoever reads the file says what is wrong with it."""
     size_bytes: int
 
 
-_FILTERS: Kind[_Kept] = Kind("bloom filters of base files")
+_FILTERS: Kind[_CachedBloom] = Kind("bloom filters of base files")
 
 
 def keys_asked_for(
@@ -68,11 +68,11 @@ def keys_asked_for(
 
 def _keys_in(condition: Condition, columns: set[str], spelled: Callable[[pa.Array], pa.Array]) -> pa.Array | None:
     match condition:
-        case Compared(str(column), Op.EQ, value) if column in columns:
+        case Comparison(str(column), Op.EQ, value) if column in columns:
             return spelled(_repeated(value, 1))
         case Among(str(column), values) if column in columns:
             return spelled(values)
-        case Joined(every, parts):
+        case Junction(every, parts):
             keys_of_parts = [_keys_in(part, columns, spelled) for part in parts]
             key_lists = [keys for keys in keys_of_parts if keys is not None]
             if every:
@@ -95,9 +95,9 @@ def values_asked_for(where: object, config: TableConfig, columns: Collection[str
 
 def _columns(condition: Condition) -> list[str]:
     match condition:
-        case Compared(str(column), Op.EQ, _) | Among(str(column), _):
+        case Comparison(str(column), Op.EQ, _) | Among(str(column), _):
             return [column]
-        case Joined(_, parts):
+        case Junction(_, parts):
             return list(dict.fromkeys(name for part in parts for name in _columns(part)))
     return []
 
@@ -165,7 +165,7 @@ def may_hold(
         for each in slices
         if each.base is not None
     }
-    look = partial(_may_hold, context.storage, context.cache, _Hashed(keys))
+    look = partial(_may_hold, context.storage, context.cache, _KeyHashes(keys))
     flags = dict(zip(files, LocalEngine(_THREADS).run(look, list(files.values()), label="bloom filters"), strict=True))
     return np.array(
         [
@@ -176,7 +176,7 @@ def may_hold(
     )
 
 
-class _Hashed:
+class _KeyHashes:
     """Keys that many filters are asked for: each is hashed once."""
 
     def __init__(self, keys: pa.Array) -> None:
@@ -195,16 +195,16 @@ class _Hashed:
         return bool(bloom.might_contain(self._keys).any())
 
 
-def _may_hold(storage: Storage, cache: Cache, keys: _Hashed, base: BaseFile) -> bool:
+def _may_hold(storage: Storage, cache: Cache, keys: _KeyHashes, base: BaseFile) -> bool:
     name = (storage.identity, base.path, base.size_bytes)
     bloom = cache.get(_FILTERS, name, partial(_filter_of, storage, base), lambda entry: entry.size_bytes).bloom
     return bloom is None or keys.in_filter(bloom)
 
 
-def _filter_of(storage: Storage, base: BaseFile) -> _Kept:
+def _filter_of(storage: Storage, base: BaseFile) -> _CachedBloom:
     try:
         with open_base_file(storage, base) as (_, metadata):
             footer = read_footer(metadata, path=base.path)
-            return _Kept(footer.bloom(), 3 * len(footer.bloom_base64 or "") // 4)
+            return _CachedBloom(footer.bloom(), 3 * len(footer.bloom_base64 or "") // 4)
     except (CorruptFileError, UnsupportedTableError, pa.ArrowException):
-        return _Kept(None, 0)
+        return _CachedBloom(None, 0)

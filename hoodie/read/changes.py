@@ -31,8 +31,8 @@ from hoodie.model.instant import (
 from hoodie.model.names import name_of, parse_base_file
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.read.ranges import refuse_unfinished
+from hoodie.timeline.moments import refuse_undone
 from hoodie.timeline.timeline import Timeline
-from hoodie.timeline.undone import refuse_undone
 from hoodie.view.context import Snapshot
 
 

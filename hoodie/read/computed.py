@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from hoodie.options.values import did_you_mean
 from hoodie.read import typed_values
-from hoodie.read.condition import Column, Computed, Condition, Function, IsTruth
+from hoodie.read.condition import Column, Computation, Condition, Function, IsTruth
 from hoodie.read.typed_values import Misfit, is_text
 from hoodie.read.where_text import DateText, Literal, Operand, Reference
 
@@ -28,15 +28,15 @@ _DAYS_ONLY = "dates are computed as a date plus or minus days, and as the days b
 _EXACTLY = Context(prec=1_000)
 
 
-def column_of(operand: Reference | Computed) -> Column:
+def column_of(operand: Reference | Computation) -> Column:
     return operand.name if isinstance(operand, Reference) else operand
 
 
-def kind_of(operand: Reference | Computed, kinds: Kinds) -> pa.DataType:
+def kind_of(operand: Reference | Computation, kinds: Kinds) -> pa.DataType:
     return kinds(operand.name) if isinstance(operand, Reference) else operand.kind
 
 
-def field_of(column: str, kind: pa.DataType, names: Sequence[str]) -> Computed:
+def field_of(column: str, kind: pa.DataType, names: Sequence[str]) -> Computation:
     """A value inside of a struct.
 
     Raises:
@@ -58,7 +58,7 @@ def field_of(column: str, kind: pa.DataType, names: Sequence[str]) -> Computed:
         spelled_names += same
         kind = fields.field(same[0]).type
         path = f"{path}.{same[0]}"
-    return Computed(Function.FIELD, (column, *map(pa.scalar, spelled_names)), kind)
+    return Computation(Function.FIELD, (column, *map(pa.scalar, spelled_names)), kind)
 
 
 def compute(sign: str, left: Operand, right: Operand, kinds: Kinds) -> Operand:
@@ -83,11 +83,11 @@ def compute(sign: str, left: Operand, right: Operand, kinds: Kinds) -> Operand:
         else next((f for f in families if f != _INTEGER), _INTEGER)
     )
     if common == _INTEGER:
-        return Computed(function, (_as(left, _INTEGER, kinds), _as(right, _INTEGER, kinds)), _INTEGER)
+        return Computation(function, (_as(left, _INTEGER, kinds), _as(right, _INTEGER, kinds)), _INTEGER)
     if function is Function.REMAINDER:
         raise Misfit("% takes integers")
     if common == _DOUBLE:
-        return Computed(function, (_as(left, _DOUBLE, kinds), _as(right, _DOUBLE, kinds)), _DOUBLE)
+        return Computation(function, (_as(left, _DOUBLE, kinds), _as(right, _DOUBLE, kinds)), _DOUBLE)
     one, other = (_decimal(each, family) for each, family in zip((left, right), families, strict=True))
     whole = max(one.precision - one.scale, other.precision - other.scale)
     scale = max(one.scale, other.scale)
@@ -98,7 +98,7 @@ def compute(sign: str, left: Operand, right: Operand, kinds: Kinds) -> Operand:
         raise Misfit(
             f"{_description(left)} {sign} {_description(right)} may have {digits[0]} digits, and a decimal has {_MAX_DIGITS} at most"
         )
-    return Computed(function, (_as(left, one, kinds), _as(right, other, kinds)), pa.decimal128(*digits))
+    return Computation(function, (_as(left, one, kinds), _as(right, other, kinds)), pa.decimal128(*digits))
 
 
 def negative(operand: Operand, kinds: Kinds) -> Operand:
@@ -153,7 +153,7 @@ def _family(operand: Operand, kinds: Kinds, *, beside: Operand | None = None) ->
     types = pa.types
     if isinstance(operand, Literal):
         value = operand.value
-        is_beside_date = isinstance(beside, Reference | Computed) and kind_of(beside, kinds) == _DATE
+        is_beside_date = isinstance(beside, Reference | Computation) and kind_of(beside, kinds) == _DATE
         if isinstance(value, DateText | date) or (isinstance(value, str) and is_beside_date):
             return _DATE
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
@@ -186,16 +186,16 @@ def _decimal(operand: Operand, family: Any) -> Any:
 
 def _of_days(
     function: Function, sides: tuple[Operand, Operand], families: Sequence[pa.DataType], kinds: Kinds
-) -> Computed:
+) -> Computation:
     left, right = sides
     if families == [_DATE, _DATE] and function is Function.SUBTRACT:
-        return Computed(Function.DAYS, (_as(left, _DATE, kinds), _as(right, _DATE, kinds)), _INTEGER)
+        return Computation(Function.DAYS, (_as(left, _DATE, kinds), _as(right, _DATE, kinds)), _INTEGER)
     if function is Function.ADD and families == [_INTEGER, _DATE]:
         left, right = right, left
     elif families != [_DATE, _INTEGER] or function not in (Function.ADD, Function.SUBTRACT):
         raise Misfit(_DAYS_ONLY)
     days = negative(right, kinds) if function is Function.SUBTRACT else right
-    return Computed(Function.ADD_DAYS, (_as(left, _DATE, kinds), _as(days, _INTEGER, kinds)), _DATE)
+    return Computation(Function.ADD_DAYS, (_as(left, _DATE, kinds), _as(days, _INTEGER, kinds)), _DATE)
 
 
 def _as(operand: Operand, kind: pa.DataType, kinds: Kinds) -> Column | pa.Scalar[Any]:
@@ -203,7 +203,7 @@ def _as(operand: Operand, kind: pa.DataType, kinds: Kinds) -> Column | pa.Scalar
     if isinstance(operand, Literal):
         return pa.scalar(None, kind) if operand.value is None else typed_values.constant(kind, operand.value)
     column = column_of(operand)
-    return column if kind_of(operand, kinds) == kind else Computed(Function.CAST, (column,), kind)
+    return column if kind_of(operand, kinds) == kind else Computation(Function.CAST, (column,), kind)
 
 
 def _description(operand: Operand) -> str:
@@ -259,17 +259,17 @@ def call(name: str, arguments: Sequence[Operand], kinds: Kinds) -> Operand:
         family = _family(operand, kinds)
         if family == _DATE:
             raise Misfit(f"{_description(operand)} is {kind}, and abs takes numbers")
-        return Computed(Function.ABS, (_as(operand, family, kinds),), family)
+        return Computation(Function.ABS, (_as(operand, family, kinds),), family)
     if pa.types.is_timestamp(kind):
         moment = column_of(operand)
         if kind.tz is not None:
-            moment = Computed(Function.CAST, (moment,), pa.timestamp(kind.unit, "UTC"))
-        day = Computed(Function.CAST, (moment,), _DATE)
+            moment = Computation(Function.CAST, (moment,), pa.timestamp(kind.unit, "UTC"))
+        day = Computation(Function.CAST, (moment,), _DATE)
     elif pa.types.is_date32(kind):
-        return Computed(_OF_DATES[word], (column_of(operand),), _INTEGER)
+        return Computation(_OF_DATES[word], (column_of(operand),), _INTEGER)
     else:
         raise Misfit(f"{_description(operand)} is {kind}, and {word} takes a date or a timestamp")
-    return Computed(_OF_DATES[word], (day,), _INTEGER)
+    return Computation(_OF_DATES[word], (day,), _INTEGER)
 
 
 def _of_texts(function: Function, arguments: Sequence[Operand], kinds: Kinds) -> Operand:
@@ -281,7 +281,7 @@ def _of_texts(function: Function, arguments: Sequence[Operand], kinds: Kinds) ->
         if not isinstance(each, Literal) and not is_text(kind_of(each, kinds)):
             raise Misfit(f"{function} takes texts, and {_description(each)} is {kind_of(each, kinds)}")
     kind = _INTEGER if function is Function.LENGTH else _TEXT
-    return Computed(function, tuple(_as(each, _TEXT, kinds) for each in arguments), kind)
+    return Computation(function, tuple(_as(each, _TEXT, kinds) for each in arguments), kind)
 
 
 def _substr(arguments: Sequence[Operand], kinds: Kinds) -> Operand:
@@ -291,10 +291,10 @@ def _substr(arguments: Sequence[Operand], kinds: Kinds) -> Operand:
         raise Misfit("substr takes a place from 1 on, and a length, both as numbers: substr(name, 1, 3)")
     start = numbers[0] - 1
     result = _of_texts(Function.SUBSTR, [text], kinds)
-    if isinstance(result, Literal) or not isinstance(result, Computed):
+    if isinstance(result, Literal) or not isinstance(result, Computation):
         return result
     stop = pa.scalar(start + numbers[1] if len(numbers) > 1 else None, _INTEGER)
-    return Computed(Function.SUBSTR, (*result.arguments, pa.scalar(start, _INTEGER), stop), _TEXT)
+    return Computation(Function.SUBSTR, (*result.arguments, pa.scalar(start, _INTEGER), stop), _TEXT)
 
 
 def _coalesced(arguments: Sequence[Operand], kinds: Kinds) -> Operand:
@@ -306,7 +306,7 @@ def _coalesced(arguments: Sequence[Operand], kinds: Kinds) -> Operand:
             (each for each in arguments if isinstance(each, Literal) and each.value is not None), Literal(None)
         )
         return first
-    return Computed(Function.COALESCE, tuple(_as(each, common, kinds) for each in arguments), common)
+    return Computation(Function.COALESCE, tuple(_as(each, common, kinds) for each in arguments), common)
 
 
 def choose(pairs: Sequence[tuple[Condition, Operand]], rest: Operand, kinds: Kinds) -> Operand:
@@ -322,7 +322,7 @@ def choose(pairs: Sequence[tuple[Condition, Operand]], rest: Operand, kinds: Kin
     arguments: list[Any] = []
     for condition, value in pairs:
         arguments += [IsTruth(condition, True), _as(value, common, kinds)]
-    return Computed(Function.CASE, (*arguments, _as(rest, common, kinds)), common)
+    return Computation(Function.CASE, (*arguments, _as(rest, common, kinds)), common)
 
 
 def _common(values: Sequence[Operand], kinds: Kinds) -> pa.DataType | None:

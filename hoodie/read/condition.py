@@ -31,7 +31,7 @@ _FLIPPED = {Op.LT: Op.GT, Op.LE: Op.GE, Op.GT: Op.LT, Op.GE: Op.LE}
 
 
 @dataclass(frozen=True, repr=False)
-class Computed:
+class Computation:
     """A value that is made of columns, in the place of a column. Of NULL it is null, unless its function says else.
 
     Arguments have the types that the function takes, so that whoever answers it converts nothing: `hoodie.read.computed` makes it.
@@ -93,7 +93,7 @@ class Function(StrEnum):
 
 
 _SIGNS = frozenset([*map(Function, "+-*/%"), Function.CONCAT])
-Column = str | Computed
+Column = str | Computation
 """A column by its name, or what is computed of columns."""
 
 
@@ -105,7 +105,7 @@ class Always:
 
 
 @dataclass(frozen=True)
-class Filled:
+class FilledValue:
     """This value for rows that have a value in the column, null for the others."""
 
     column: Column
@@ -113,7 +113,7 @@ class Filled:
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     column: Column
     op: Op
     value: pa.Scalar[Any]
@@ -172,34 +172,34 @@ class IsTruth:
 
 
 @dataclass(frozen=True)
-class Negated:
+class Negation:
     part: Condition
 
 
 @dataclass(frozen=True)
-class Joined:
+class Junction:
     """All of the parts, or any of them."""
 
     every: bool
     parts: tuple[Condition, ...]
 
 
-Condition = Always | Filled | Compared | ComparedColumns | Among | Like | IsNull | IsTruth | Negated | Joined
+Condition = Always | FilledValue | Comparison | ComparedColumns | Among | Like | IsNull | IsTruth | Negation | Junction
 
 
 def computes(condition: Condition) -> bool:
     """Whether a value of it is computed of columns."""
     match condition:
-        case Joined(_, parts):
+        case Junction(_, parts):
             return any(map(computes, parts))
-        case Negated(part) | IsTruth(part, _):
+        case Negation(part) | IsTruth(part, _):
             return computes(part)
         case IsNull(part):
-            return isinstance(part, Computed) or (not isinstance(part, str) and computes(part))
+            return isinstance(part, Computation) or (not isinstance(part, str) and computes(part))
         case ComparedColumns(left, _, right):
-            return isinstance(left, Computed) or isinstance(right, Computed)
-        case Compared() | Among() | Like() | Filled():
-            return isinstance(condition.column, Computed)
+            return isinstance(left, Computation) or isinstance(right, Computation)
+        case Comparison() | Among() | Like() | FilledValue():
+            return isinstance(condition.column, Computation)
     return False
 
 
@@ -208,7 +208,7 @@ def columns_of(value: Condition | Column) -> Iterator[str]:
     match value:
         case str():
             yield value
-        case Computed():
+        case Computation():
             for argument in value.arguments:
                 if isinstance(argument, Column | Condition):
                     yield from columns_of(argument)
@@ -217,10 +217,10 @@ def columns_of(value: Condition | Column) -> Iterator[str]:
         case ComparedColumns(left, _, right):
             yield from columns_of(left)
             yield from columns_of(right)
-        case Joined(_, parts):
+        case Junction(_, parts):
             for part in parts:
                 yield from columns_of(part)
-        case IsNull(part) | IsTruth(part) | Negated(part):
+        case IsNull(part) | IsTruth(part) | Negation(part):
             yield from columns_of(part)
         case _:
             yield from columns_of(value.column)

@@ -25,16 +25,16 @@ from hoodie.view.context import TableContext
 _THREADS = 16
 
 
-class Counted(NamedTuple):
+class CountResult(NamedTuple):
     rows: int
     rest: Sequence[ReadTask | ChangeTask]
     """What is to be read for the others."""
 
 
-def count_files(context: TableContext, plan: ReadPlan) -> Counted:
+def count_files(context: TableContext, plan: ReadPlan) -> CountResult:
     """The rows of files that count as a whole."""
     if plan.context.filter is not None:
-        return Counted(0, plan.tasks)
+        return CountResult(0, plan.tasks)
     rest: list[ReadTask | ChangeTask] = []
     unknown: dict[str, tuple[ReadTask, BaseFile]] = {}
     counts: dict[InstantTime, Mapping[str, int]] = {}
@@ -58,7 +58,7 @@ def count_files(context: TableContext, plan: ReadPlan) -> Counted:
             rest.append(task)
         else:
             rows += count_of_file
-    return Counted(rows, rest)
+    return CountResult(rows, rest)
 
 
 def _stated_by(context: TableContext, instant: InstantTime) -> Mapping[str, int]:

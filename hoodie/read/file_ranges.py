@@ -33,7 +33,7 @@ Kinds = Mapping[str, pa.DataType]
 Known = Mapping[str, ValueRange]
 
 
-class Gathered(NamedTuple):
+class KnownRanges(NamedTuple):
     """What is known of the files of some slices."""
 
     ranges: tuple[Known, ...]
@@ -59,9 +59,9 @@ class FileRanges:
         self._snapshot = snapshot
         self._columns = columns
         self._same = same
-        self._commits: dict[str, _Stated | None] = {}
+        self._commits: dict[str, _CommitRanges | None] = {}
 
-    def of_commits(self, slices: Iterable[FileSlice]) -> Gathered | None:
+    def of_commits(self, slices: Iterable[FileSlice]) -> KnownRanges | None:
         """What commits say about all files of the slices; None where nothing is known of a log."""
         ranges: dict[str, Known] = {}
         unread: dict[str, BaseFile] = {}
@@ -77,9 +77,11 @@ class FileRanges:
                     unread[file_slice.base.name] = file_slice.base
                 else:
                     ranges[file_slice.base.name] = of_base
-        return Gathered(tuple(ranges.values()), tuple(unread.values()))
+        return KnownRanges(tuple(ranges.values()), tuple(unread.values()))
 
-    def by_catalogue(self, catalogue: Catalogue | None, gathered: Mapping[int, Gathered]) -> Mapping[int, Gathered]:
+    def by_catalogue(
+        self, catalogue: Catalogue | None, gathered: Mapping[int, KnownRanges]
+    ) -> Mapping[int, KnownRanges]:
         """The same with the bounds that a catalogue has of unread files, where it has those of all columns."""
         paths = [base.path for each in gathered.values() for base in each.unread]
         columns = pa.schema(list(self._columns.items()))
@@ -96,19 +98,19 @@ class FileRanges:
             return ranges if len(ranges) == len(self._columns) else None
 
         return {
-            at: Gathered(
+            at: KnownRanges(
                 (*each.ranges, *(ranges for base in each.unread if (ranges := whole(base)) is not None)),
                 tuple(base for base in each.unread if whole(base) is None),
             )
             for at, each in gathered.items()
         }
 
-    def with_footers(self, gathered: Mapping[int, Gathered], cache: Cache) -> dict[int, Gathered]:
+    def with_footers(self, gathered: Mapping[int, KnownRanges], cache: Cache) -> dict[int, KnownRanges]:
         """The same with the bounds in the footers of unread files. Each footer is read once while the cache keeps it."""
         files = [base for each in gathered.values() for base in each.unread]
         read = partial(_kept_ranges, self._storage, cache, dict(self._columns))
         footers = iter(LocalEngine(_FOOTER_THREADS).run(read, files, label="footers"))
-        return {at: Gathered((*each.ranges, *(next(footers) for _ in each.unread))) for at, each in gathered.items()}
+        return {at: KnownRanges((*each.ranges, *(next(footers) for _ in each.unread))) for at, each in gathered.items()}
 
     def _of_log(self, log: LogFile) -> Known | None:
         """Of a log that one commit wrote and nobody added to since."""
@@ -137,9 +139,9 @@ class FileRanges:
                 result[column] = converted(range_of(entry, stored), stored, now)
         return result
 
-    def _stated_by(self, instant: str) -> _Stated | None:
+    def _stated_by(self, instant: str) -> _CommitRanges | None:
         statement = statement_of(self._snapshot, instant)
-        return None if statement is None else _Stated(decode_column_stats(statement.text), statement.kinds)
+        return None if statement is None else _CommitRanges(decode_column_stats(statement.text), statement.kinds)
 
 
 class Statement(NamedTuple):
@@ -174,7 +176,7 @@ def same_as_key(config: TableConfig, columns: Kinds) -> str | None:
     return name if name in columns and columns[name] == pa.string() else None
 
 
-class _Stated(NamedTuple):
+class _CommitRanges(NamedTuple):
     """What one commit says of its files: by name, the entry of each column; and the types of the columns in them."""
 
     entries: Mapping[str, Mapping[str, object]]

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from hoodie.errors import OptionError
 from hoodie.read import typed_values
-from hoodie.read.condition import Condition, IsNull, Joined, Like, Negated, Op
+from hoodie.read.condition import Condition, IsNull, Junction, Like, Negation, Op
 from hoodie.read.pushdown import NewScan
 from hoodie.read.typed_values import Misfit, is_text
 
@@ -88,11 +88,11 @@ class _Conditions:
     def _of_one(self, expr: pl.Expr, one: pl.Expr) -> Condition | None:
         if _is(expr, ~one):
             inner = self._condition(one, exact=True)
-            return None if inner is None else Negated(inner)
+            return None if inner is None else Negation(inner)
         name = self._column(one)
         if name is not None and _is(expr, one.is_null()):
             return IsNull(name)
-        return Negated(IsNull(name)) if name is not None and _is(expr, one.is_not_null()) else None
+        return Negation(IsNull(name)) if name is not None and _is(expr, one.is_not_null()) else None
 
     def _of_two(self, expr: pl.Expr, one: pl.Expr, other: pl.Expr, *, exact: bool) -> Condition | None:
         if _is(expr, one & other) or _is(expr, one | other):
@@ -129,7 +129,7 @@ class _Conditions:
             return None
         try:
             if pa.types.is_floating(kind) and op in (Op.GT, Op.GE):  # NaN is greater than all numbers in polars
-                return Negated(typed_values.compare(name, kind, Op.LE if op is Op.GT else Op.LT, value))
+                return Negation(typed_values.compare(name, kind, Op.LE if op is Op.GT else Op.LT, value))
             return typed_values.compare(name, kind, op, value)
         except Misfit:
             return None
@@ -209,4 +209,4 @@ def _joined(every: bool, parts: Sequence[Condition | None], *, exact: bool) -> C
     conditions = tuple(part for part in parts if part is not None)
     if len(conditions) < len(parts) and (exact or not every or not conditions):
         return None
-    return conditions[0] if len(conditions) == 1 else Joined(every, conditions)
+    return conditions[0] if len(conditions) == 1 else Junction(every, conditions)

@@ -82,7 +82,7 @@ class LoggedSlice(NamedTuple):
     """Its rows take part; else they are known not to be asked for."""
 
 
-class Resolved(NamedTuple):
+class LogMerge(NamedTuple):
     dead: Sequence[np.ndarray]
     """By slice: row numbers of its base file that do not count, ascending."""
     rows_of_source: Sequence[np.ndarray]
@@ -107,7 +107,7 @@ class _Entries:
 
 def resolve(
     storage: Storage, cache: Cache, context: ReadContext, slices: Sequence[LoggedSlice], sources: Sequence[LogRows]
-) -> Resolved | None:
+) -> LogMerge | None:
     """What counts of these slices, whose parts are of these sources; None where a source cannot be read.
 
     Raises:
@@ -120,7 +120,7 @@ def resolve(
     winners = winners[_beat_stored(storage, cache, context, slices, entries, winners)]
     replacing = winners[entries.places[winners] >= 0]
     alive = winners[entries.kinds[winners] == ROW]
-    return Resolved(
+    return LogMerge(
         [np.sort(dead) for dead in _grouped(entries.slices[replacing], entries.places[replacing], len(slices))],
         _grouped(entries.sources[alive], entries.rows[alive], len(sources)),
     )

@@ -12,7 +12,7 @@ import pyarrow as pa
 from hoodie.errors import InstantNotFoundError, OptionError, UnsupportedTableError
 from hoodie.filegroup.changes import change_schema
 from hoodie.format.timestamp_labels import with_labels_of
-from hoodie.keygen.unstored import unstored_of
+from hoodie.keygen.virtual_columns import unstored_of
 from hoodie.metadata.listing import by_metadata
 from hoodie.model.enums import MOVES_ROWS, ChangeFormat, QueryType
 from hoodie.model.files import BaseFile, FileSlice
@@ -25,9 +25,9 @@ from hoodie.read.prune import choice_of, prune, sought_by
 from hoodie.read.ranges import PulledRange, plan_range, refuse_cleaned
 from hoodie.read.where import column_named, parse_filter
 from hoodie.telemetry import note, record, span
+from hoodie.timeline.moments import refuse_undone
 from hoodie.timeline.pending import being_written
 from hoodie.timeline.timeline import Timeline
-from hoodie.timeline.undone import refuse_undone
 from hoodie.view.columns import column_history
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.schema import table_schema
@@ -98,7 +98,7 @@ def _plan_on(context: TableContext, snapshot: Snapshot, options: ReadOptions, *,
     if options.query is QueryType.READ_OPTIMIZED:
         slices = [s._replace(logs=()) for s in slices if s.base is not None]
     return _plan(
-        context, snapshot, _Chosen(slices, unlisted=0 if partitions is None else partitions.left_out), options, of
+        context, snapshot, _QueryScope(slices, unlisted=0 if partitions is None else partitions.left_out), options, of
     )
 
 
@@ -136,10 +136,10 @@ def _plan_incremental(
         snapshot, options.begin, options.end, fallback=options.full_scan_fallback, table=context.storage.uri
     )
     # An incremental answer has the newest columns, whatever its end: its consumer goes on from there (as Hudi's does).
-    chosen = _Chosen(pulled.slices, span=pulled.rows, wholes=pulled.wholes)
+    chosen = _QueryScope(pulled.slices, span=pulled.rows, wholes=pulled.wholes)
     if not context.config.populate_meta_fields:
         require_own_rows(snapshot, pulled, options.begin, table=context.storage.uri)
-        chosen = _Chosen(pulled.slices)
+        chosen = _QueryScope(pulled.slices)
     of = _context_of(context, snapshot, options, until=None, visible=pulled.visible, meta_columns=meta_columns)
     return _plan(context, snapshot, chosen, options, of)
 
@@ -175,7 +175,7 @@ def _plan_changes(context: TableContext, snapshot: Snapshot, options: ReadOption
     return ReadPlan(tuple(tasks), read_context, output, pruned.counts)
 
 
-class _Chosen(NamedTuple):
+class _QueryScope(NamedTuple):
     """What a query is about, before its filter."""
 
     slices: Sequence[FileSlice]
@@ -190,7 +190,7 @@ class _Chosen(NamedTuple):
 def _plan(
     context: TableContext,
     snapshot: Snapshot,
-    chosen: _Chosen,
+    chosen: _QueryScope,
     options: ReadOptions,
     of: tuple[ReadContext, Sequence[str]],
 ) -> ReadPlan:

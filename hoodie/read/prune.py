@@ -40,7 +40,7 @@ from hoodie.read.bounds import may_match
 from hoodie.read.by_expressions import by_expressions
 from hoodie.read.by_keys import groups_with, keys_asked_for, keys_with_values, may_hold, values_asked_for
 from hoodie.read.condition import Condition, computes
-from hoodie.read.file_ranges import FileRanges, Gathered, same_as_key
+from hoodie.read.file_ranges import FileRanges, KnownRanges, same_as_key
 from hoodie.read.where import Where, condition_of, parse_filter
 from hoodie.view.context import Snapshot, TableContext
 
@@ -56,7 +56,7 @@ keys of the few others. Bounds and bloom filters tell where keys are not random.
 
 
 @dataclass(frozen=True)
-class Pruned:
+class PruneResult:
     """What is left of the candidates."""
 
     mask: npt.NDArray[np.bool_]
@@ -72,14 +72,14 @@ def prune(
     candidates: Sequence[Sequence[FileSlice]],
     *,
     is_newest: bool = False,
-) -> Pruned:
+) -> PruneResult:
     """Which candidates may have rows that the filter accepts; each is all slices of one file group that a task looks at.
 
     `is_newest`: they are those of the newest state, with their logs: what a record index speaks of.
     """
     if where is None or read_context.filter is None or not candidates:
         count = len(candidates)
-        return Pruned(np.ones(count, np.bool_), Pruning(count, count, count))
+        return PruneResult(np.ones(count, np.bool_), Pruning(count, count, count))
     schema, kinds = read_context.schema, _kinds_of(read_context, read_context.filter)
     return _Pruner(context, snapshot, _tree_of(where, schema), schema, kinds, candidates, is_newest).run()
 
@@ -116,7 +116,7 @@ class _Pruner:
     is_newest: bool
     mask: npt.NDArray[np.bool_] = field(init=False)
 
-    def run(self) -> Pruned:
+    def run(self) -> PruneResult:
         total = len(self.candidates)
         paths = [slices[0].group.partition_path for slices in self.candidates]
         place = {path: at for at, path in enumerate(dict.fromkeys(paths))}
@@ -135,22 +135,22 @@ class _Pruner:
             and name not in left_out
         }
         if not open_columns or not in_partitions:
-            return Pruned(self.mask, Pruning(total, in_partitions, in_partitions))
+            return PruneResult(self.mask, Pruning(total, in_partitions, in_partitions))
         keys = keys_asked_for(self.where, config, self.schema)
         if self.is_newest and (self._by_index(keys) if keys is not None else self._by_values()):
-            return Pruned(self.mask, Pruning(total, in_partitions, int(self.mask.sum())))
+            return PruneResult(self.mask, Pruning(total, in_partitions, int(self.mask.sum())))
         self._by_expressions()
         unknown, footers = self._by_files(open_columns, of_partitions)
         if keys is not None:
             self._by_keys(keys)
-        return Pruned(self.mask, Pruning(total, in_partitions, int(self.mask.sum()), unknown, footers))
+        return PruneResult(self.mask, Pruning(total, in_partitions, int(self.mask.sum()), unknown, footers))
 
     def _by_files(self, columns: dict[str, pa.DataType], of_partitions: dict[str, list[ValueRange]]) -> tuple[int, int]:
         """Judge the candidates by bounds of files; gives (candidates without bounds, footers that were read)."""
         files = FileRanges(self.context.storage, self.snapshot, columns, same=same_as_key(self.context.config, columns))
         merges_freely = self.context.rule.mode is MergeMode.CUSTOM
-        gathered: dict[int, Gathered] = {}
-        to_read: dict[int, Gathered] = {}
+        gathered: dict[int, KnownRanges] = {}
+        to_read: dict[int, KnownRanges] = {}
         unknown = footers = 0
         for at in np.flatnonzero(self.mask).tolist():
             slices = self.candidates[at]
@@ -161,7 +161,7 @@ class _Pruner:
                 unknown += 1
             else:
                 gathered[at] = bounds
-        ready: dict[int, Gathered] = {}
+        ready: dict[int, KnownRanges] = {}
         for at, bounds in files.by_catalogue(self.context.catalogue, gathered).items():
             if footers + len(bounds.unread) > MAX_FOOTERS:
                 unknown += 1
@@ -209,7 +209,10 @@ class _Pruner:
             )
 
     def _judge(
-        self, gathered: dict[int, Gathered], columns: dict[str, pa.DataType], of_partitions: dict[str, list[ValueRange]]
+        self,
+        gathered: dict[int, KnownRanges],
+        columns: dict[str, pa.DataType],
+        of_partitions: dict[str, list[ValueRange]],
     ) -> None:
         """Drop those of the numbered candidates that cannot match."""
         if not gathered:

@@ -21,11 +21,11 @@ from hoodie.model.enums import Action
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Instant, InstantRange, InstantTime, VisibleInstants
 from hoodie.model.plans import WholeSlice
+from hoodie.timeline.moments import refuse_undone
 from hoodie.timeline.pending import being_written
 from hoodie.timeline.timeline import Timeline
-from hoodie.timeline.undone import refuse_undone
 from hoodie.view.context import Snapshot
-from hoodie.view.retained import Cleaned, Retention
+from hoodie.view.retention import CleanedGroup, Retention
 
 FALLBACK = "hoodie.datasource.read.incr.fallback.fulltablescan.enable=true (full_scan_fallback=True of changes)"
 
@@ -195,7 +195,7 @@ class _Pull:
             f"To read the range from the whole table, set {FALLBACK}"
         )
 
-    def _cleaned_error(self, cleaned: Sequence[Cleaned]) -> InstantNotFoundError:
+    def _cleaned_error(self, cleaned: Sequence[CleanedGroup]) -> InstantNotFoundError:
         group = cleaned[0].group
         since = max((each.readable_from for each in cleaned if each.readable_from), default=None)
         return InstantNotFoundError(

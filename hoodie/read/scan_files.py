@@ -5,28 +5,31 @@ What was replaced or deleted is left out by its row number, so every other row i
 columns pruned, as no row has to meet another one. Which row numbers these are is found out here, from a few narrow columns
 (`deletion_vectors.py`).
 
-Where logs are not all covered by copies of exactly what the snapshot sees they are decoded: here when they are small
-(`decoded_rows.py`), else by `slice_reader`, row by row.
+Logs without copies of exactly what the snapshot sees, such as those of other writers, are decoded: here if they are small,
+and merged as row copies are (`log_merge.py`), else by `slice_reader`, row by row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from hoodie.engine.local import LocalEngine
 from hoodie.filegroup.log_blocks import changes_nothing, counted_logs
-from hoodie.filegroup.row_copies import LogShare, RowCopy, can_be_copied
+from hoodie.filegroup.log_scan import LogRecords, read_log_records
+from hoodie.filegroup.row_copies import DELETED_KEY, ROW, UNKNOWN, LogShare, RowCopy, can_be_copied
+from hoodie.filegroup.slice_reader import merge_columns
 from hoodie.model.files import LogFile
 from hoodie.model.instant import VisibleInstants
 from hoodie.model.names import ROW_COPIES, parse_row_copy
 from hoodie.model.plans import ReadContext, ReadTask
-from hoodie.read.decoded_rows import decode_slices, split_by_size
-from hoodie.read.deletion_vectors import CopiedRows, ScanFile, known_deletion_vectors, known_row_copy
-from hoodie.read.log_merge import LoggedSlice, Part
+from hoodie.read.deletion_vectors import CopiedRows, ScanFile, base_files, known_deletion_vectors, known_row_copy
+from hoodie.read.log_merge import LoggedSlice, LogRows, Part, Values, resolve
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import Cache
 
@@ -154,3 +157,86 @@ def _is_of(copied: CopiedLog, log: LogFile) -> bool:
     return log.size_bytes == log.committed_bytes == share.log_bytes and log.committed_entries == (
         (copy.instant, share.entries),
     )
+
+
+MAX_LOG_BYTES = 32 * 1024 * 1024
+"""Of all slices of a query together; the logs of the others are decoded where their rows are read."""
+
+
+@dataclass(frozen=True, eq=False)
+class DecodedRows(LogRows):
+    """The records of a slice's logs, one of each key, as what logs say."""
+
+    records: LogRecords
+
+    @cached_property
+    def kinds(self) -> np.ndarray:
+        deletes = len(self.records.keys) - self.records.live
+        return np.repeat(np.array([ROW, DELETED_KEY], np.int8), [self.records.live, deletes])
+
+    @cached_property
+    def positions(self) -> np.ndarray:
+        return np.full(len(self.records.keys), UNKNOWN, np.int32)
+
+    def values(self, storage: Storage, context: ReadContext, *, keys: bool, ordering: bool) -> Values:
+        return Values(self.records.keys if keys else None, self.records.ordering if ordering else None)
+
+
+class DecodedSlice(NamedTuple):
+    files: Sequence[ScanFile]
+    rows: pa.Table
+    """What logs add: final, as those of the files are."""
+    others: Sequence[ReadTask]
+    """Slices whose log records hold some columns only."""
+
+
+def split_by_size(tasks: Sequence[ReadTask], visible: VisibleInstants) -> tuple[list[ReadTask], list[ReadTask]]:
+    """(slices whose logs are small in sum, the others)"""
+    small: list[ReadTask] = []
+    large: list[ReadTask] = []
+    room = MAX_LOG_BYTES
+    sizes = {id(task): _log_bytes(task, visible) for task in tasks}
+    for task in sorted(tasks, key=lambda task: sizes[id(task)]):
+        room -= sizes[id(task)]
+        (small if room >= 0 else large).append(task)
+    return small, large
+
+
+def _log_bytes(task: ReadTask, visible: VisibleInstants) -> int:
+    return sum(log.size_bytes for log in counted_logs(task.slice.logs, visible).logs)
+
+
+def decode_slices(
+    storage: Storage, cache: Cache, context: ReadContext, tasks: Sequence[ReadTask], schema: pa.Schema
+) -> DecodedSlice:
+    """The base files of the slices, and their log rows with the columns of `schema`.
+
+    Raises:
+        CorruptFileError, UnsupportedTableError: as `slice_reader` does.
+    """
+    columns = merge_columns(schema, context.rule, context.schema)
+    logs = LocalEngine().run(
+        partial(_decode, storage, context, columns), tasks, label="decode logs", at_once=storage.can.at_once
+    )
+    whole = [(task, DecodedRows(records)) for task, records in zip(tasks, logs, strict=True) if records.present is None]
+    others = [task for task, records in zip(tasks, logs, strict=True) if records.present is not None]
+    sources = [rows for _, rows in whole]
+    slices = [_slice_of(task, rows) for task, rows in whole]
+    resolution = resolve(storage, cache, context, slices, sources)
+    row_numbers = [] if resolution is None else resolution.rows_of_source
+    tables = [
+        rows.records.data.take(pa.array(numbers)).select(schema.names)
+        for rows, numbers in zip(sources, row_numbers, strict=True)
+    ]
+    files = [] if resolution is None else base_files(storage, cache, context, slices, resolution.dead)
+    return DecodedSlice(files, pa.concat_tables(tables) if tables else schema.empty_table(), others)
+
+
+def _decode(storage: Storage, context: ReadContext, schema: pa.Schema, task: ReadTask) -> LogRecords:
+    return read_log_records(storage, task.slice, schema, rule=context.rule, visible=context.visible)
+
+
+def _slice_of(task: ReadTask, rows: DecodedRows) -> LoggedSlice:
+    # A pull: stored rows of other commits take no part.
+    base = task.slice.base if task.span is None else None
+    return LoggedSlice(base, (Part(rows, 0, len(rows.kinds), ""),), base_counts=base is not None)

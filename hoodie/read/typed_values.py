@@ -18,7 +18,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hoodie.read.condition import Always, Among, Column, Compared, ComparedColumns, Condition, Filled, Joined, Op
+from hoodie.read.condition import (
+    Always,
+    Among,
+    Column,
+    ComparedColumns,
+    Comparison,
+    Condition,
+    FilledValue,
+    Junction,
+    Op,
+)
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,4})?")
 _MAX_DIGITS = 1_000
@@ -61,16 +71,16 @@ def compare(column: Column, kind: pa.DataType, op: Op, value: Any) -> Condition:
     if value is None:
         return Always(None)
     if _is_nan(kind, value):
-        return Filled(column, op is Op.NE)
+        return FilledValue(column, op is Op.NE)
     try:
         floor, exact = _placed(kind, value, column)
     except _Outside as outside:
-        return Filled(column, op is Op.NE or ((op in (Op.LT, Op.LE)) == outside.above and op is not Op.EQ))
+        return FilledValue(column, op is Op.NE or ((op in (Op.LT, Op.LE)) == outside.above and op is not Op.EQ))
     if exact:
-        return Compared(column, op, floor)
+        return Comparison(column, op, floor)
     if op in (Op.EQ, Op.NE):
-        return Filled(column, op is Op.NE)
-    return Compared(column, _ROUNDED_DOWN[op], floor)
+        return FilledValue(column, op is Op.NE)
+    return Comparison(column, _ROUNDED_DOWN[op], floor)
 
 
 def among(column: Column, kind: pa.DataType, values: Sequence[Any]) -> Condition:
@@ -83,9 +93,9 @@ def among(column: Column, kind: pa.DataType, values: Sequence[Any]) -> Condition
     array = _plain_array(present, kind)
     if array is None:
         singles = (compare(column, kind, Op.EQ, value) for value in present)
-        array = _array([single.value for single in singles if isinstance(single, Compared)], kind)
-    one: Condition = Among(column, array) if len(array) else Filled(column, False)
-    return one if len(present) == len(values) else Joined(False, (one, Always(None)))
+        array = _array([single.value for single in singles if isinstance(single, Comparison)], kind)
+    one: Condition = Among(column, array) if len(array) else FilledValue(column, False)
+    return one if len(present) == len(values) else Junction(False, (one, Always(None)))
 
 
 def _plain_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array[Any] | None:

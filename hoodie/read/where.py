@@ -25,18 +25,18 @@ from hoodie.read import computed, typed_values
 from hoodie.read.condition import (
     Always,
     Column,
-    Compared,
-    Computed,
+    Comparison,
+    Computation,
     Condition,
-    Joined,
+    Junction,
     Like,
-    Negated,
+    Negation,
     Op,
     columns_of,
 )
 from hoodie.read.typed_values import Misfit, is_text
 from hoodie.read.where_arrow import COMPARE, expression_of
-from hoodie.read.where_text import MAX_TEXT, Literal, Operand, Reference, Refused, TextParser
+from hoodie.read.where_text import MAX_TEXT, Literal, Operand, Reference, TextParser, WhereTextError
 
 _MAX_OPERANDS = 2_000
 """Arrow walks an expression by recursion, as deep as conditions are joined: 12,000 of them overflowed a stack of 8 MB."""
@@ -45,7 +45,7 @@ _LIST_OPS = {"=": Op.EQ, "==": Op.EQ, "!=": Op.NE, "<>": Op.NE, "<": Op.LT, "<="
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundText:
     """A text with parameters, and their values."""
 
     text: str
@@ -55,7 +55,7 @@ class Bound:
         return f"{self.text} with {', '.join(f'{name}={value!r:.40}' for name, value in self.params.items())}"
 
 
-Where: TypeAlias = str | pc.Expression | Condition | Sequence[Any] | Bound
+Where: TypeAlias = str | pc.Expression | Condition | Sequence[Any] | BoundText
 """Text, with or without parameters; a pyarrow expression; [(column, op, value), …], all of which hold, or [[…], […]], of which one
 list does; a tree."""
 
@@ -74,7 +74,7 @@ def bound(where: Where | None, params: object) -> Where | None:
         )
     if not isinstance(params, Mapping) or not all(isinstance(name, str) for name in params):
         raise OptionError(f"params are values by names, such as {{'low': 3}}, not {_short(params)}")
-    return Bound(where, dict(params))
+    return BoundText(where, dict(params))
 
 
 def parse_filter(where: Where | None, schema: pa.Schema) -> RowFilter | None:
@@ -121,7 +121,7 @@ def both(one: Where | None, other: Where | None, schema: pa.Schema) -> Where | N
             for each in (one, other)
         )
         return left & right
-    return Joined(True, (condition_of(one, schema), condition_of(other, schema)))
+    return Junction(True, (condition_of(one, schema), condition_of(other, schema)))
 
 
 def _columns_of(expression: pc.Expression, schema: pa.Schema) -> tuple[str, ...]:
@@ -161,7 +161,7 @@ class _Binder:
     def bind(self, where: Where) -> Condition:
         if isinstance(where, str):
             return self._of_text(where)
-        if isinstance(where, Bound):
+        if isinstance(where, BoundText):
             return self._of_bound(where)
         if isinstance(where, list | tuple):
             return self._of_list(where)
@@ -176,7 +176,7 @@ class _Binder:
         try:
             text.encode()
             return TextParser(text, self).parse()
-        except Refused as exc:
+        except WhereTextError as exc:
             near = text[exc.start : exc.start + 20]
             place = f", at character {exc.start + 1}, {near!r}" if near and exc.start else ""
             raise OptionError(f"the filter {_short(text)} is not understood{place}: {exc}") from exc
@@ -185,7 +185,7 @@ class _Binder:
         except RecursionError as exc:
             raise OptionError(f"the filter {_short(text)} is not understood: it is nested too deeply") from exc
 
-    def _of_bound(self, where: Bound) -> Condition:
+    def _of_bound(self, where: BoundText) -> Condition:
         self._params = where.params
         result = self._of_text(where.text)
         unknown = [name for name in where.params if name not in self._used_params]
@@ -205,8 +205,8 @@ class _Binder:
                     f"the filter {_short(where)} is not understood: a list holds tuples (column, op, value), which all have to hold, "
                     "or lists of them, of which one has to"
                 )
-            anyhow.append(Joined(True, tuple(map(self._of_tuple, group))))
-        return Joined(False, tuple(anyhow))
+            anyhow.append(Junction(True, tuple(map(self._of_tuple, group))))
+        return Junction(False, tuple(anyhow))
 
     def _of_tuple(self, term: tuple[Any, Any, Any]) -> Condition:
         name, how, value = term
@@ -220,7 +220,7 @@ class _Binder:
                     raise Misfit(f"{word} takes a list of values")
                 values = [self._plain(each, name) for each in value]
                 condition = self.among(column, values) if values else Always(False)
-                return Negated(condition) if word == "not in" else condition
+                return Negation(condition) if word == "not in" else condition
             if word not in _LIST_OPS:
                 operators = ", ".join(dict.fromkeys([*_LIST_OPS, "in", "not in"]))
                 raise Misfit(f"{how!r} is none of {operators}; text takes more, such as LIKE and IS NULL")
@@ -236,7 +236,7 @@ class _Binder:
 
     # -- what the grammar asks ---------------------------------------------------------------------------------------
 
-    def resolve(self, name: str, inside: Sequence[str] = ()) -> Reference | Computed:
+    def resolve(self, name: str, inside: Sequence[str] = ()) -> Reference | Computation:
         self._count()
         columns = {each.lower() for each in self._schema.names}
         parts = name.split(".")
@@ -279,17 +279,17 @@ class _Binder:
 
     def compare(self, left: Operand, op: Op, right: Operand) -> Condition:
         match left, right:
-            case Reference() | Computed(), Literal(value):
+            case Reference() | Computation(), Literal(value):
                 self._count()
                 return typed_values.compare(*self._typed(left), op, value)
-            case Literal(), Reference() | Computed():
+            case Literal(), Reference() | Computation():
                 return self.compare(right, op.flipped, left)
-            case Reference() | Computed(), Reference() | Computed():
+            case Reference() | Computation(), Reference() | Computation():
                 return typed_values.compare_columns(*self._typed(left), op, *self._typed(right))
         self._count()
         return Always(_constant(left, op, right))
 
-    def _typed(self, operand: Reference | Computed) -> tuple[Column, pa.DataType]:
+    def _typed(self, operand: Reference | Computation) -> tuple[Column, pa.DataType]:
         return computed.column_of(operand), computed.kind_of(operand, self._kind)
 
     def among(self, left: Operand, values: Sequence[Any]) -> Condition:
@@ -297,7 +297,7 @@ class _Binder:
             return Always(False)
         if not isinstance(left, Literal):
             return typed_values.among(*self._typed(left), values)
-        return Joined(False, tuple(self.compare(left, Op.EQ, Literal(value)) for value in values))
+        return Junction(False, tuple(self.compare(left, Op.EQ, Literal(value)) for value in values))
 
     def like(self, left: Operand, pattern: Operand, escape: str, ignore_case: bool) -> Condition:
         self._count()
@@ -316,7 +316,7 @@ class _Binder:
         if not isinstance(operand, Literal):
             column, kind = self._typed(operand)
             if pa.types.is_boolean(kind):
-                return Compared(column, Op.EQ, pa.scalar(True))
+                return Comparison(column, Op.EQ, pa.scalar(True))
             raise Misfit(f"column {column!r} is {kind}, which is not a condition: compare it with something")
         if operand.value is None or isinstance(operand.value, bool):
             return Always(operand.value)
@@ -414,6 +414,6 @@ def no_column(name: str, among: Sequence[str], *, else_: str = "") -> str:
 
 
 def _short(where: object) -> str:
-    text = where if isinstance(where, str) else str(where) if isinstance(where, Bound) else repr(where)
+    text = where if isinstance(where, str) else str(where) if isinstance(where, BoundText) else repr(where)
     text = text if len(text) <= _SHOWN else text[:_SHOWN] + "…"
     return repr(text) if isinstance(where, str) else text

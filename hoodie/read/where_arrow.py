@@ -14,17 +14,17 @@ from hoodie.read.condition import (
     Always,
     Among,
     Column,
-    Compared,
     ComparedColumns,
-    Computed,
+    Comparison,
+    Computation,
     Condition,
-    Filled,
+    FilledValue,
     Function,
     IsNull,
     IsTruth,
-    Joined,
+    Junction,
     Like,
-    Negated,
+    Negation,
     Op,
 )
 
@@ -47,9 +47,9 @@ def expression_of(condition: Condition) -> pc.Expression:
     match condition:
         case Always(value):
             return _null() if value is None else pc.scalar(value)
-        case Filled(column, value):
+        case FilledValue(column, value):
             return pc.if_else(_value(column).is_valid(), pc.scalar(value), _null())
-        case Compared(column, op, value):
+        case Comparison(column, op, value):
             result: pc.Expression = COMPARE[op](_value(column), pc.scalar(value))
             return result
         case ComparedColumns(left, op, right, common):
@@ -61,13 +61,13 @@ def expression_of(condition: Condition) -> pc.Expression:
                 return pc.match_like(_value(column), pattern)
             return pc.match_like(pc.utf8_lower(_value(column)), pc.utf8_lower(pa.scalar(pattern)).as_py())
         case IsNull(part):
-            return (_value(part) if isinstance(part, str | Computed) else expression_of(part)).is_null()
+            return (_value(part) if isinstance(part, str | Computation) else expression_of(part)).is_null()
         case IsTruth(part, value):
             inner = expression_of(part)
             return pc.coalesce(inner if value else ~inner, pc.scalar(False))
-        case Negated(part):
+        case Negation(part):
             return ~expression_of(part)
-        case Joined(every, parts):
+        case Junction(every, parts):
             return reduce(operator.and_ if every else operator.or_, map(expression_of, parts))
 
 
@@ -91,7 +91,7 @@ def _value(of: Column | pa.Scalar[Any]) -> pc.Expression:
     return pc.scalar(of) if isinstance(of, pa.Scalar) else _computed(of)
 
 
-def _computed(of: Computed) -> pc.Expression:
+def _computed(of: Computation) -> pc.Expression:
     function: Any = of.function
     if function is Function.CASE:
         *pairs, expression = (each if isinstance(each, Condition) else _value(each) for each in of.arguments)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from hoodie.read.condition import Always, Computed, Condition, IsNull, IsTruth, Joined, Negated, Op
+from hoodie.read.condition import Always, Computation, Condition, IsNull, IsTruth, Junction, Negation, Op
 from hoodie.read.typed_values import Misfit, parse_number
 
 MAX_TEXT = 100_000
@@ -75,14 +75,14 @@ class Literal(NamedTuple):
     value: Any
 
 
-Operand = Reference | Literal | Computed
+Operand = Reference | Literal | Computation
 
 
 class DateText(str):
     """What stands behind DATE: a text that can be computed with as a date."""
 
 
-class Refused(Exception):
+class WhereTextError(Exception):
     """Why a text is no filter, and where."""
 
     def __init__(self, reason: str, start: int) -> None:
@@ -93,7 +93,7 @@ class Refused(Exception):
 class Conditions(Protocol):
     """What the grammar asks of whoever knows the columns; each raises Misfit."""
 
-    def resolve(self, name: str, inside: Sequence[str] = ()) -> Reference | Computed:
+    def resolve(self, name: str, inside: Sequence[str] = ()) -> Reference | Computation:
         """The column that is meant, or a field of a struct: `inside` are the names behind that of the column."""
 
     def parameter(self, name: str) -> Any:
@@ -141,7 +141,7 @@ class TextParser:
     def parse(self) -> Condition:
         """Raises Refused."""
         if not self._tokens:
-            raise Refused("it is empty: leave the filter out to read all rows", 0)
+            raise WhereTextError("it is empty: leave the filter out to read all rows", 0)
         part = self._either()
         condition = self._as_condition(part, 0)
         if self._now.kind != "end":
@@ -170,25 +170,25 @@ class TextParser:
         self._at += result
         return result
 
-    def _unexpected(self, expectation: str) -> Refused:
+    def _unexpected(self, expectation: str) -> WhereTextError:
         token = self._now
         advice = _LACKING_OPERATORS.get(token.text.lower()) if token.kind != "end" else None
         if advice is not None:
-            return Refused(f"{token.text!r} has no meaning here: {advice}", token.start)
+            return WhereTextError(f"{token.text!r} has no meaning here: {advice}", token.start)
         if token.kind == "comment":
-            return Refused("comments are not part of this grammar", token.start)
+            return WhereTextError("comments are not part of this grammar", token.start)
         if token.kind == "other" and token.text in "'\"`":
-            return Refused(f"what {token.text} opens is not closed", token.start)
+            return WhereTextError(f"what {token.text} opens is not closed", token.start)
         if token.kind == "end":
-            return Refused(f"it ends where {expectation} is expected", token.start)
+            return WhereTextError(f"it ends where {expectation} is expected", token.start)
         text = token.text if len(token.text) <= 40 else token.text[:40] + "…"
-        return Refused(f"{expectation} is expected, not {text!r}", token.start)
+        return WhereTextError(f"{expectation} is expected, not {text!r}", token.start)
 
     def _try(self, start: int, make: Callable[..., T], *values: Any) -> T:
         try:
             return make(*values)
         except Misfit as exc:
-            raise Refused(str(exc), start) from exc
+            raise WhereTextError(str(exc), start) from exc
 
     # -- the grammar -------------------------------------------------------------------------------------------------
 
@@ -207,20 +207,20 @@ class TextParser:
         while self._word(word):
             start = self._now.start
             parts.append(self._as_condition(part(), start))
-        return Joined(word == "and", tuple(parts))
+        return Junction(word == "and", tuple(parts))
 
     def _negation(self) -> Condition | Operand:
         count, start = 0, self._now.start
         while self._word("not"):
             count += 1
         if count > _MAX_DEPTH:
-            raise Refused("its conditions are nested too deeply", start)
+            raise WhereTextError("its conditions are nested too deeply", start)
         start = self._now.start
         result = self._predicate()
         if not count:
             return result
         condition = self._as_condition(result, start)
-        return Negated(condition) if count % 2 else condition
+        return Negation(condition) if count % 2 else condition
 
     def _predicate(self) -> Condition | Operand:
         start = self._now.start
@@ -246,7 +246,7 @@ class TextParser:
                 case _:
                     self._at -= 1
                     raise self._unexpected("IN, BETWEEN, LIKE or ILIKE")
-            result = Negated(result) if inverted else result
+            result = Negation(result) if inverted else result
         while self._word("is"):
             result = self._is(result, start)
         following = self._now
@@ -254,12 +254,12 @@ class TextParser:
             if following.text.lower() in _LACKING_OPERATORS or following.kind in ("comment", "other"):
                 raise self._unexpected("a comparison")
         elif following.text in _OPS or following.word in ("in", "between", "like", "ilike"):
-            raise Refused("comparisons do not chain: join them with AND, as in a < b AND b < c", following.start)
+            raise WhereTextError("comparisons do not chain: join them with AND, as in a < b AND b < c", following.start)
         return result
 
     def _operand_only(self, left: Condition | Operand, token: _Token) -> None:
         if not isinstance(left, Operand):
-            raise Refused(
+            raise WhereTextError(
                 "a condition is not compared: write the condition itself, NOT before it, or IS TRUE behind it",
                 token.start,
             )
@@ -279,7 +279,7 @@ class TextParser:
                 continue
             value = self._operand()
             if not isinstance(value, Literal):
-                raise Refused("IN takes values only: write a = b OR a = c for columns", token.start)
+                raise WhereTextError("IN takes values only: write a = b OR a = c for columns", token.start)
             values.append(value.value)
         if not self._sign(")"):
             raise self._unexpected(", or )")
@@ -296,7 +296,7 @@ class TextParser:
             raise self._unexpected("AND between the bounds of BETWEEN")
         high = self._operand()
         parts = ((Op.GE, low), (Op.LE, high))
-        return Joined(True, tuple(self._try(start, self._conditions.compare, left, op, value) for op, value in parts))
+        return Junction(True, tuple(self._try(start, self._conditions.compare, left, op, value) for op, value in parts))
 
     def _like(self, left: Any, start: int, *, ignore_case: bool) -> Condition:
         pattern = self._operand()
@@ -305,7 +305,7 @@ class TextParser:
             token = self._now
             operand = self._operand()
             if not isinstance(operand, Literal) or not isinstance(operand.value, str) or len(operand.value) != 1:
-                raise Refused("ESCAPE takes one character in single quotes", token.start)
+                raise WhereTextError("ESCAPE takes one character in single quotes", token.start)
             escape = operand.value
         return self._try(start, self._conditions.like, left, pattern, escape, ignore_case)
 
@@ -317,13 +317,13 @@ class TextParser:
         condition: Condition
         if value is not None:
             condition = IsTruth(self._as_condition(part, start), value)
-        elif isinstance(part, Reference | Computed):
+        elif isinstance(part, Reference | Computation):
             condition = IsNull(part.name if isinstance(part, Reference) else part)
         elif isinstance(part, Literal):
             condition = Always(part.value is None)
         else:
             condition = IsNull(part)
-        return Negated(condition) if inverted else condition
+        return Negation(condition) if inverted else condition
 
     def _as_condition(self, part: Condition | Operand, start: int) -> Condition:
         return self._try(start, self._conditions.truth, part) if isinstance(part, Operand) else part
@@ -334,7 +334,7 @@ class TextParser:
 
     def _as_operand(self, part: Condition | Operand, token: _Token) -> Operand:
         if not isinstance(part, Operand):
-            raise Refused("a column or a value is expected, not a condition", token.start)
+            raise WhereTextError("a column or a value is expected, not a condition", token.start)
         return part
 
     def _sum(self) -> Condition | Operand:
@@ -367,7 +367,7 @@ class TextParser:
     def _deeper(self, token: _Token) -> Iterator[None]:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
-            raise Refused("its conditions are nested too deeply", token.start)
+            raise WhereTextError("its conditions are nested too deeply", token.start)
         yield
         self._depth -= 1
 
@@ -388,7 +388,7 @@ class TextParser:
             case "parameter":
                 value = self._try(token.start, self._conditions.parameter, token.text[1:])
                 if isinstance(value, list):
-                    raise Refused(f"{token.text} is a list, which only IN takes", token.start)
+                    raise WhereTextError(f"{token.text} is a list, which only IN takes", token.start)
                 return Literal(value)
             case "quoted":
                 return self._column(token)
@@ -422,7 +422,7 @@ class TextParser:
 
     def _call(self, token: _Token) -> Operand:
         if token.word in _LACKING:
-            raise Refused(_LACKING[token.word], token.start)
+            raise WhereTextError(_LACKING[token.word], token.start)
         self._take()
         arguments: list[Operand] = []
         with self._deeper(token):
@@ -435,13 +435,13 @@ class TextParser:
     def _number(self, token: _Token, sign: str) -> int | Decimal:
         following = self._now
         if following.kind in ("word", "number") and following.start == token.start + len(token.text):
-            raise Refused(f"{(token.text + following.text)[:40]!r} is not a number", token.start)
+            raise WhereTextError(f"{(token.text + following.text)[:40]!r} is not a number", token.start)
         try:
             return parse_number(sign + token.text.replace("_", ""))
         except Misfit as exc:
-            raise Refused(str(exc), token.start) from exc
+            raise WhereTextError(str(exc), token.start) from exc
 
-    def _column(self, token: _Token) -> Reference | Computed:
+    def _column(self, token: _Token) -> Reference | Computation:
         """A name; with dots and more names behind it, a field of a struct."""
         names = [_name(token)]
         while self._now.text == "." or (names[-1].endswith(".") and token.kind == "word"):
@@ -460,7 +460,7 @@ class TextParser:
                 reason += "; texts stand in single quotes"
             elif token.word in _LACKING:
                 reason = _LACKING[token.word]
-            raise Refused(reason, token.start) from exc
+            raise WhereTextError(reason, token.start) from exc
 
 
 def _name(token: _Token) -> str:

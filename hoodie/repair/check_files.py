@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hoodie.errors import HoodieError, UnsupportedTableError
-from hoodie.metadata.kept import kept_of
+from hoodie.metadata.maintenance import maintained_of
 from hoodie.model.enums import Action, TableType
 from hoodie.model.files import FileGroupId
 from hoodie.model.findings import RepairKind
@@ -13,8 +13,8 @@ from hoodie.model.instant import InstantTime
 from hoodie.model.names import METADATA_TABLE, PARTITION_METADATA, PROPERTIES_BACKUP, SET_ASIDE
 from hoodie.model.payloads import CommitMetadata
 from hoodie.model.results import format_count, format_size
-from hoodie.options.fits import check_writable
-from hoodie.repair.look import Hit, Look
+from hoodie.options.compatibility import check_writable
+from hoodie.repair.inspection import Hit, Inspection
 from hoodie.repair.set_aside import set_aside_files, set_aside_names
 from hoodie.repair.stray_files import Evidence, lost_instants
 from hoodie.services.archiving import archive
@@ -22,13 +22,13 @@ from hoodie.services.cleaning import preview
 from hoodie.view.context import Snapshot, load_config
 
 
-def partition_metadata(look: Look) -> Iterator[Hit]:
+def partition_metadata(look: Inspection) -> Iterator[Hit]:
     """Folders with rows that are no partitions, and files that do not say what they should."""
     for each in look.repairs.of(RepairKind.PARTITION_METADATA):
         yield Hit(f"{each.path}: {each.why}", each.path)
 
 
-def misplaced_metadata(look: Look) -> Iterator[Hit]:
+def misplaced_metadata(look: Inspection) -> Iterator[Hit]:
     """Folders in the place of partition metadata, where no file can be written."""
     storage = look.context.storage
     for each in look.repairs.of(RepairKind.PARTITION_METADATA):
@@ -36,7 +36,7 @@ def misplaced_metadata(look: Look) -> Iterator[Hit]:
             yield Hit(f"a folder stands at {each.path}, where a file has to be", each.path)
 
 
-def data_files(look: Look) -> Iterator[Hit]:
+def data_files(look: Inspection) -> Iterator[Hit]:
     """Files that commits wrote and that are gone or cut, and metadata that contradict what is there; by partition."""
     if look.unreadable:
         return  # nothing can be told of files
@@ -66,7 +66,7 @@ def _partitions(snapshot: Snapshot) -> Sequence[str]:
         return snapshot.view.committed.partitions
 
 
-def lost_commits(look: Look) -> Iterator[Hit]:
+def lost_commits(look: Inspection) -> Iterator[Hit]:
     """Instants on whose files commits build, and that are neither on the timeline nor undone."""
     if look.unreadable:
         return
@@ -79,7 +79,7 @@ def lost_commits(look: Look) -> Iterator[Hit]:
             yield Hit(f"commit {commit.time} builds on files of instant {time}, which is on no timeline")
 
 
-def lost_instants_of_files(look: Look) -> Iterator[Hit]:
+def lost_instants_of_files(look: Inspection) -> Iterator[Hit]:
     """Data files of instants that are on no timeline, and that nothing has undone."""
     for time, paths in look.files_without_instant.items():
         others = f" and {format_count(len(paths) - 1, 'more file')}" if len(paths) > 1 else ""
@@ -88,7 +88,7 @@ def lost_instants_of_files(look: Look) -> Iterator[Hit]:
         )
 
 
-def replaced_groups(look: Look) -> Iterator[Hit]:
+def replaced_groups(look: Inspection) -> Iterator[Hit]:
     """Replacecommits of file groups into which commits wrote later, or which are their own."""
     if look.unreadable:
         return
@@ -106,7 +106,7 @@ def replaced_groups(look: Look) -> Iterator[Hit]:
                 break
 
 
-def modification_times(look: Look) -> Iterator[Hit]:
+def modification_times(look: Inspection) -> Iterator[Hit]:
     """A commit that looks as if it was completed after a compaction of what it wrote was planned.
 
     Apache Hudi 1.x takes the modification time for the time of completion, and would read such logs after the compaction.
@@ -137,7 +137,7 @@ def _groups(metadata: CommitMetadata) -> set[FileGroupId]:
     return {FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.stats()}
 
 
-def stray_files(look: Look) -> Iterator[Hit]:
+def stray_files(look: Inspection) -> Iterator[Hit]:
     """Data files that no completed instant explains."""
     known_paths = {path for paths in look.files_without_instant.values() for path in paths}
     for each in look.repairs.of(RepairKind.STRAY_FILES):
@@ -145,7 +145,7 @@ def stray_files(look: Look) -> Iterator[Hit]:
             yield Hit(f"{each.path}: {each.why}", each.path)
 
 
-def young_strays(look: Look) -> Iterator[Hit]:
+def young_strays(look: Inspection) -> Iterator[Hit]:
     """The same, so young that a writer may just be at work."""
     known_paths = {path for paths in look.files_without_instant.values() for path in paths}
     for each in look.repairs.left:
@@ -153,7 +153,7 @@ def young_strays(look: Look) -> Iterator[Hit]:
             yield Hit(f"{each.path}: {each.why}", each.path)
 
 
-def kept_strays(look: Look) -> Iterator[Hit]:
+def kept_strays(look: Inspection) -> Iterator[Hit]:
     """Files that may be strays, and that somebody may need."""
     for each in look.repairs.left:
         if each.kind is RepairKind.STRAY_FILES and not each.is_young:
@@ -163,14 +163,14 @@ def kept_strays(look: Look) -> Iterator[Hit]:
 # -- services that are not run, and what is worth knowing --------------------------------------------------------------
 
 
-def long_timeline(look: Look) -> Iterator[Hit]:
+def long_timeline(look: Inspection) -> Iterator[Hit]:
     """A timeline that is never archived."""
     commits = len(look.snapshot.timeline.commits)
     if commits > look.context.tuning.neglected_commits and not _held_by(look):
         yield Hit(f"the timeline has {commits:,} commits, which every reader and writer lists")
 
 
-def held_timeline(look: Look) -> Iterator[Hit]:
+def held_timeline(look: Inspection) -> Iterator[Hit]:
     """A timeline that cannot be archived."""
     commits = len(look.snapshot.timeline.commits)
     if commits > look.context.tuning.neglected_commits and (holder := _held_by(look)):
@@ -179,11 +179,11 @@ def held_timeline(look: Look) -> Iterator[Hit]:
         )
 
 
-def _held_by(look: Look) -> str | None:
+def _held_by(look: Inspection) -> str | None:
     return archive(look.context, look.options, dry_run=True).held_by
 
 
-def never_cleaned(look: Look) -> Iterator[Hit]:
+def never_cleaned(look: Inspection) -> Iterator[Hit]:
     """Old files that nobody cleans."""
     timeline = look.snapshot.timeline
     if timeline.newest(Action.CLEAN) is None and not timeline.pending(Action.CLEAN):
@@ -193,7 +193,7 @@ def never_cleaned(look: Look) -> Iterator[Hit]:
             yield Hit(f"no clean has run: {format_count(free.files, 'old file')} of {size} can go")
 
 
-def crowded_slices(look: Look) -> Iterator[Hit]:
+def crowded_slices(look: Inspection) -> Iterator[Hit]:
     """Log files that nobody compacts."""
     context, snapshot = look.context, look.snapshot
     is_merged = context.config.table_type is TableType.MERGE_ON_READ
@@ -205,7 +205,7 @@ def crowded_slices(look: Look) -> Iterator[Hit]:
             yield Hit(f"{slices} with up to {max(crowded):,} log files, which every query merges")
 
 
-def read_only(look: Look) -> Iterator[Hit]:
+def read_only(look: Inspection) -> Iterator[Hit]:
     """A table that is not written."""
     try:
         check_writable(look.context.config)
@@ -213,18 +213,18 @@ def read_only(look: Look) -> Iterator[Hit]:
         yield Hit(look.plain(exc))
 
 
-def metadata_damage(look: Look) -> Iterator[Hit]:
+def metadata_damage(look: Inspection) -> Iterator[Hit]:
     """A metadata table that says something else than the folders."""
     for each in look.repairs.of(RepairKind.METADATA_TABLE):
         there = ", ".join(look.context.config.metadata_partitions)
         yield Hit(f"the metadata table ({there}) is not to be trusted: {each.why}", each.path)
 
 
-def metadata_table(look: Look) -> Iterator[Hit]:
+def metadata_table(look: Inspection) -> Iterator[Hit]:
     """Partitions of a metadata table that go, or all of one that the properties do not name."""
     context = look.context
     names = load_config(context.storage).metadata_partitions  # a write of this process may have made one since
-    kept_names = {each.name for each in kept_of(names, context.view_options)}
+    kept_names = {each.name for each in maintained_of(names, context.view_options)}
     going = [name for name in names if name not in kept_names]
     if going:
         yield Hit(f"the next write by hoodie drops {', '.join(going)} of the metadata table", METADATA_TABLE)
@@ -232,13 +232,13 @@ def metadata_table(look: Look) -> Iterator[Hit]:
         yield Hit("the properties name no metadata table: the next write by hoodie drops its folder", METADATA_TABLE)
 
 
-def properties_backup(look: Look) -> Iterator[Hit]:
+def properties_backup(look: Inspection) -> Iterator[Hit]:
     """What an update of the properties left."""
     if look.context.storage.exists(PROPERTIES_BACKUP):
         yield Hit(f"{PROPERTIES_BACKUP} was left by an update of the properties, which are whole", PROPERTIES_BACKUP)
 
 
-def set_aside(look: Look) -> Iterator[Hit]:
+def set_aside(look: Inspection) -> Iterator[Hit]:
     """Files that a repair moved away."""
     for name in set_aside_names(look.context.storage):
         files = set_aside_files(look.context.storage, name)

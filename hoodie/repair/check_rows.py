@@ -27,7 +27,7 @@ from hoodie.model.plans import ReadContext, ReadTask
 from hoodie.model.results import format_count
 from hoodie.options.read import ReadOptions
 from hoodie.read.plan import plan_read
-from hoodie.repair.look import Hit, Look
+from hoodie.repair.inspection import Hit, Inspection
 from hoodie.repair.stray_files import Evidence, lost_instants
 from hoodie.storage.base import Storage
 from hoodie.view.context import Snapshot
@@ -42,7 +42,7 @@ _BATCH_ROWS = 1 << 16
 
 
 @dataclass(frozen=True)
-class _Stated:
+class _CommitStat:
     """What a commit says of a base file."""
 
     rows: int
@@ -57,13 +57,13 @@ class _FileCheck:
     partition_path: str
     path: str
     instant: InstantTime
-    counts: _Stated | None
+    counts: _CommitStat | None
     """None: its commit is archived."""
     says_meta: bool
     """Its rows store the columns of `_hoodie_`."""
 
 
-def base_files(look: Look) -> Iterator[Hit]:
+def base_files(look: Inspection) -> Iterator[Hit]:
     """Base files whose rows do not fit their footer, folder or commit."""
     context = look.context
     checks = list(_file_checks(look.snapshot, says_meta=context.config.populate_meta_fields))
@@ -74,11 +74,11 @@ def base_files(look: Look) -> Iterator[Hit]:
 
 
 def _file_checks(snapshot: Snapshot, *, says_meta: bool) -> Iterator[_FileCheck]:
-    counts: dict[str, _Stated] = {}
+    counts: dict[str, _CommitStat] = {}
     for commit in snapshot.timeline.commits:
         for stat in snapshot.active.read_commit(commit).stats():
             if stat.log_version is None:
-                counts[stat.path] = _Stated(stat.num_writes, stat.num_inserts + stat.num_updates > 0)
+                counts[stat.path] = _CommitStat(stat.num_writes, stat.num_inserts + stat.num_updates > 0)
     for each in snapshot.view.latest_slices():
         if each.base is not None:
             base = each.base
@@ -200,7 +200,7 @@ class Rows(NamedTuple):
         return sum(keys.rows for check, keys in pairs if isinstance(keys, _Keys) and check.share == 0)
 
 
-def all_rows(look: Look) -> Rows:
+def all_rows(look: Inspection) -> Rows:
     """Read all rows of the newest state, logs among them, once for a look."""
     if look.rows is None:
         context = look.context
@@ -213,7 +213,7 @@ def all_rows(look: Look) -> Rows:
     return result
 
 
-def rows(look: Look) -> Iterator[Hit]:
+def rows(look: Inspection) -> Iterator[Hit]:
     """Rows that cannot be read, or are of another file group than the file that they lie in."""
     for keys in all_rows(look).keys:
         if isinstance(keys, str):
@@ -222,7 +222,7 @@ def rows(look: Look) -> Iterator[Hit]:
             yield from map(Hit, keys.foreign)
 
 
-def duplicate_keys(look: Look) -> Iterator[Hit]:
+def duplicate_keys(look: Inspection) -> Iterator[Hit]:
     """Record keys that stand more than once in a partition."""
     read_rows = all_rows(look)
     for check, keys in zip(read_rows.checks, read_rows.keys, strict=True):
@@ -281,7 +281,7 @@ def _run_key_check(storage: Storage, context: ReadContext, check: _KeyCheck) -> 
 # -- what beside them holds rows ---------------------------------------------------------------------------------------
 
 
-def row_copies(look: Look) -> Iterator[Hit]:
+def row_copies(look: Inspection) -> Iterator[Hit]:
     """Copies of rows that are damaged: readers take the logs, which is slower."""
     for paths in row_copies_of(look.context.storage).values():
         for path in paths:
@@ -289,7 +289,7 @@ def row_copies(look: Look) -> Iterator[Hit]:
                 yield Hit(f"{path} is damaged: readers take the logs in its place", path)
 
 
-def archived_files(look: Look) -> Iterator[Hit]:
+def archived_files(look: Inspection) -> Iterator[Hit]:
     """File groups of archived commits of whose newest file nothing is left, and that nothing has replaced."""
     snapshot = look.snapshot
     archived = snapshot.archived.read_commits(snapshot.archived.commits)
@@ -310,7 +310,7 @@ def archived_files(look: Look) -> Iterator[Hit]:
             yield Hit(f"{path} is gone: archived commit {time} wrote it, and nothing since has taken its place", path)
 
 
-def lost_rows(look: Look) -> Iterator[Hit]:
+def lost_rows(look: Inspection) -> Iterator[Hit]:
     """Rows in logs of the newest state whose instant is neither on the timeline nor undone, though later commits name the log."""
     evidence = Evidence(look.context, look.snapshot)
     for each in look.snapshot.view.latest_slices():

@@ -30,7 +30,7 @@ from hoodie.model.names import (
 )
 from hoodie.model.results import format_count
 from hoodie.options.table import PROPERTY_OF
-from hoodie.repair.look import Hit, Look
+from hoodie.repair.inspection import Hit, Inspection
 from hoodie.repair.properties_repair import evident
 from hoodie.repair.stray_files import Evidence
 from hoodie.timeline.pending import explain_pending
@@ -50,7 +50,7 @@ _UNKNOWN = "VALUE"
 # -- properties --------------------------------------------------------------------------------------------------------
 
 
-def properties(look: Look) -> Iterator[Hit]:
+def properties(look: Inspection) -> Iterator[Hit]:
     """Properties that the table's files speak against."""
     for contradiction in contradictions(look.context, look.snapshot):
         if contradiction.is_certain:
@@ -62,7 +62,7 @@ def properties(look: Look) -> Iterator[Hit]:
             )
 
 
-def unstated(look: Look) -> Iterator[Hit]:
+def unstated(look: Inspection) -> Iterator[Hit]:
     """Properties that old writers left out."""
     for contradiction in contradictions(look.context, look.snapshot):
         if not contradiction.is_certain:
@@ -74,7 +74,7 @@ def unstated(look: Look) -> Iterator[Hit]:
             )
 
 
-def version(look: Look) -> Iterator[Hit]:
+def version(look: Inspection) -> Iterator[Hit]:
     """A timeline of another version than the properties state: nobody would see its commits."""
     sentence = foreign_timeline(look.context.storage, look.context.config)
     if sentence is not None:
@@ -103,7 +103,7 @@ _FOLDERS = frozenset(
 _FILES = frozenset({PROPERTIES, PROPERTIES_BACKUP, LOCK_PATH})
 
 
-def misplaced(look: Look) -> Iterator[Hit]:
+def misplaced(look: Inspection) -> Iterator[Hit]:
     """Files where a folder has to be, and folders where a file has to be: all that uses them fails."""
     context = look.context
     infos = list(context.storage.list(HOODIE))
@@ -123,7 +123,7 @@ def misplaced(look: Look) -> Iterator[Hit]:
 # -- instants ----------------------------------------------------------------------------------------------------------
 
 
-def newest_commit(look: Look) -> Iterator[Hit]:
+def newest_commit(look: Inspection) -> Iterator[Hit]:
     """The newest completed write, where its metadata do not decode, or state a schema of another table."""
     for newest in look.snapshot.timeline.commits[-1:]:
         wrong = _wrong(look, newest)
@@ -131,7 +131,7 @@ def newest_commit(look: Look) -> Iterator[Hit]:
             yield Hit(look.plain(wrong), look.context.active.path(newest), newest.time)
 
 
-def older_commits(look: Look) -> Iterator[Hit]:
+def older_commits(look: Inspection) -> Iterator[Hit]:
     """The same of completed writes before the newest."""
     for instant in look.snapshot.timeline.commits[:-1]:
         wrong = _wrong(look, instant)
@@ -139,14 +139,14 @@ def older_commits(look: Look) -> Iterator[Hit]:
             yield Hit(look.plain(wrong), look.context.active.path(instant))
 
 
-def _wrong(look: Look, commit: Instant) -> HoodieError | None:
+def _wrong(look: Inspection, commit: Instant) -> HoodieError | None:
     if commit.time in look.unreadable:
         return look.unreadable[commit.time]
     of_schema = look.wrong_schema
     return of_schema[1] if of_schema is not None and of_schema[0] == commit else None
 
 
-def emptied_commits(look: Look) -> Iterator[Hit]:
+def emptied_commits(look: Inspection) -> Iterator[Hit]:
     """Completed writes that name no file, and whose files are there: readers leave these out."""
     if look.unreadable:
         return
@@ -156,7 +156,7 @@ def emptied_commits(look: Look) -> Iterator[Hit]:
         yield Hit(f"{path} names no file, and {files[0]} is of that instant: its rows do not count", path)
 
 
-def unreplaced_groups(look: Look) -> Iterator[Hit]:
+def unreplaced_groups(look: Inspection) -> Iterator[Hit]:
     """Clusterings whose commit does not replace the file groups that they read."""
     active = look.context.active
     for commit in look.snapshot.timeline.commits:
@@ -180,7 +180,7 @@ def unreplaced_groups(look: Look) -> Iterator[Hit]:
             )
 
 
-def no_moment(look: Look) -> Iterator[Hit]:
+def no_moment(look: Inspection) -> Iterator[Hit]:
     """Instants whose digits are no moment: nobody can write after one."""
     expected = BOOTSTRAP_INSTANTS if look.context.config.bootstrap_base else ()
     for instant in look.snapshot.timeline:
@@ -193,7 +193,7 @@ def no_moment(look: Look) -> Iterator[Hit]:
             yield Hit(f"{path} names no time, so nobody can write", path)
 
 
-def old_pending(look: Look) -> Iterator[Hit]:
+def old_pending(look: Inspection) -> Iterator[Hit]:
     """A pending write that is older than archived commits: the timeline begins with it, and what came after and is not on it does not
     count. No archiving passes a pending write, so its file was put there later.
     """
@@ -207,7 +207,7 @@ def old_pending(look: Look) -> Iterator[Hit]:
         yield Hit(what, look.context.active.path(first), first.time)
 
 
-def future(look: Look) -> Iterator[Hit]:
+def future(look: Inspection) -> Iterator[Hit]:
     """Writes that a wrong clock put into the future: until then nobody can write."""
     ahead = [i for i in look.snapshot.timeline if i.action in WRITES and look.context.clock.is_far_ahead(i.time)]
     # Each can be taken back when it is the newest.
@@ -217,27 +217,27 @@ def future(look: Look) -> Iterator[Hit]:
         yield Hit(what, look.context.active.path(instant), instant.time)
 
 
-def plans(look: Look) -> Iterator[Hit]:
+def plans(look: Inspection) -> Iterator[Hit]:
     """Plans that do not decode, and instants of services in the future."""
     for each in look.repairs.of(RepairKind.PLANS):
         yield Hit(f"{each.path}: {each.why}", each.path)
 
 
-def young_plans(look: Look) -> Iterator[Hit]:
+def young_plans(look: Inspection) -> Iterator[Hit]:
     """Plans that do not decode, and are so young that they may just be written."""
     for each in look.repairs.left:
         if each.kind is RepairKind.PLANS and each.is_young:
             yield Hit(f"{each.path}: {each.why}", each.path)
 
 
-def kept_plans(look: Look) -> Iterator[Hit]:
+def kept_plans(look: Inspection) -> Iterator[Hit]:
     """Damaged plans that cannot go."""
     for each in look.repairs.left:
         if each.kind is RepairKind.PLANS and not each.is_young:
             yield Hit(f"{each.path}: {each.why}", each.path)
 
 
-def future_plans(look: Look) -> Iterator[Hit]:
+def future_plans(look: Inspection) -> Iterator[Hit]:
     """Plans and unfinished services of a wrong clock that `future`, `plans` and `savepoints` do not name."""
     others = look.snapshot.timeline.pending(*set(Action) - {*WRITES, Action.CLEAN, Action.ROLLBACK})
     for instant in others:
@@ -246,7 +246,7 @@ def future_plans(look: Look) -> Iterator[Hit]:
             yield Hit(what, look.context.active.path(instant))
 
 
-def completions(look: Look) -> Iterator[Hit]:
+def completions(look: Inspection) -> Iterator[Hit]:
     """Completed instants whose files state a time of completion that is no moment, or in the future."""
     clock = look.context.clock
     for instant in look.snapshot.timeline:
@@ -262,7 +262,7 @@ def completions(look: Look) -> Iterator[Hit]:
             yield Hit(f"{path} says that it was completed in the future, so nobody can write", path)
 
 
-def foreign_names(look: Look) -> Iterator[Hit]:
+def foreign_names(look: Inspection) -> Iterator[Hit]:
     """Completed instants under the names that another timeline layout gives: readers of this one do not see them."""
     config, timeline = look.context.config, look.snapshot.timeline
     others = [each for each in TIMELINES if each.number != config.layout.number]
@@ -280,11 +280,11 @@ def foreign_names(look: Look) -> Iterator[Hit]:
                 yield Hit(f"{path} has a name of another table version, so readers ignore its rows", path)
 
 
-def _saved(look: Look) -> list[Instant]:
+def _saved(look: Inspection) -> list[Instant]:
     return [i for i in look.snapshot.timeline if i.action is Action.SAVEPOINT and i.is_completed]
 
 
-def savepoints(look: Look) -> Iterator[Hit]:
+def savepoints(look: Inspection) -> Iterator[Hit]:
     """Savepoints that do not say which files they hold, so that no clean runs, and those of a wrong clock."""
     for instant in _saved(look):
         path = look.context.active.path(instant)
@@ -297,7 +297,7 @@ def savepoints(look: Look) -> Iterator[Hit]:
             yield Hit(look.plain(exc), path, instant.time)
 
 
-def saved_files(look: Look) -> Iterator[Hit]:
+def saved_files(look: Inspection) -> Iterator[Hit]:
     """Missing files that savepoints hold. The newest state may need them, too."""
     saved = _saved(look)
     files = look.context.listing.all_files().files if saved else {}
@@ -315,7 +315,7 @@ def saved_files(look: Look) -> Iterator[Hit]:
             yield Hit(f"{missing[0]}{more} of savepoint {instant.time} are gone", missing[0])
 
 
-def consumers(look: Look) -> Iterator[Hit]:
+def consumers(look: Inspection) -> Iterator[Hit]:
     """Named consumers whose place is not known."""
     for name in consumer_names(look.context.storage):
         try:
@@ -325,7 +325,7 @@ def consumers(look: Look) -> Iterator[Hit]:
             yield Hit(what, place_path(name), shlex.quote(name))
 
 
-def archive(look: Look) -> Iterator[Hit]:
+def archive(look: Inspection) -> Iterator[Hit]:
     """An archive that cannot be read. The newest state does not need it."""
     archived = look.snapshot.archived
     try:
@@ -334,7 +334,7 @@ def archive(look: Look) -> Iterator[Hit]:
         yield Hit(look.plain(exc) if isinstance(exc, HoodieError) else str(exc))
 
 
-def stray_states(look: Look) -> Iterator[Hit]:
+def stray_states(look: Inspection) -> Iterator[Hit]:
     """Completed writes of one instant under two actions: the one that nobody has begun is a copy."""
     times: dict[str, list[Instant]] = {}
     for instant in look.snapshot.timeline.commits:
@@ -348,7 +348,7 @@ def stray_states(look: Look) -> Iterator[Hit]:
             yield Hit(f"instant {time} was completed twice, as {names}", path)
 
 
-def _is_begun(look: Look, instant: Instant) -> bool:
+def _is_begun(look: Inspection, instant: Instant) -> bool:
     before = (instant.action, *(action for action, completed in COMPLETES_AS.items() if completed is instant.action))
     return any(look.context.active.exists(Instant(instant.time, action, State.REQUESTED)) for action in before)
 
@@ -356,7 +356,7 @@ def _is_begun(look: Look, instant: Instant) -> bool:
 # -- what is not done --------------------------------------------------------------------------------------------------
 
 
-def _pending(look: Look, *, life: bool) -> Iterator[Instant]:
+def _pending(look: Inspection, *, life: bool) -> Iterator[Instant]:
     """But for those whose plan is damaged: that is another finding."""
     damaged = {each.path for each in (*look.repairs.repairs, *look.repairs.left) if each.kind is RepairKind.PLANS}
     for instant in look.snapshot.timeline.pending():
@@ -366,13 +366,13 @@ def _pending(look: Look, *, life: bool) -> Iterator[Instant]:
             yield instant
 
 
-def at_work(look: Look) -> Iterator[Hit]:
+def at_work(look: Inspection) -> Iterator[Hit]:
     """Instants whose writer lives."""
     for instant in _pending(look, life=True):
         yield Hit(f"{instant} is at work", look.context.active.path(instant))
 
 
-def lost_completions(look: Look) -> Iterator[Hit]:
+def lost_completions(look: Inspection) -> Iterator[Hit]:
     """Pending writes that were completed, by what their writers left."""
     for instant, file in look.lost_completions.items():
         path = look.context.active.path(instant)
@@ -380,7 +380,7 @@ def lost_completions(look: Look) -> Iterator[Hit]:
         yield Hit(what, path, str(instant.time))
 
 
-def dead_writes(look: Look) -> Iterator[Hit]:
+def dead_writes(look: Inspection) -> Iterator[Hit]:
     """Writes, rollbacks and restores whose process died."""
     for instant in _pending(look, life=False):
         is_elsewhere = look.context.clock.is_far_ahead(instant.time) or instant in look.lost_completions
@@ -388,7 +388,7 @@ def dead_writes(look: Look) -> Iterator[Hit]:
             yield Hit(f"{instant} is pending, and nobody works on it", look.context.active.path(instant))
 
 
-def dead_services(look: Look) -> Iterator[Hit]:
+def dead_services(look: Inspection) -> Iterator[Hit]:
     """Services that were begun, and whose process died."""
     for instant in _pending(look, life=False):
         if instant.action in _RUN_BY and (instant.state is State.INFLIGHT or instant.action is Action.CLEAN):
@@ -404,7 +404,7 @@ _RUN_BY = {
 }
 
 
-def waiting(look: Look) -> Iterator[Hit]:
+def waiting(look: Inspection) -> Iterator[Hit]:
     """Plans that wait to be run, and savepoints in the making."""
     for instant in _pending(look, life=False):
         runs = instant.action in _RUN_BY and (instant.state is State.INFLIGHT or instant.action is Action.CLEAN)
@@ -413,7 +413,7 @@ def waiting(look: Look) -> Iterator[Hit]:
             yield Hit(f"{instant} waits: {explanation}", look.context.active.path(instant))
 
 
-def remains(look: Look) -> Iterator[Hit]:
+def remains(look: Inspection) -> Iterator[Hit]:
     """Staged files, marks, markers and heartbeats that no pending instant stands for."""
     context = look.context
     dead = dead_remains(context)
@@ -424,7 +424,7 @@ def remains(look: Look) -> Iterator[Hit]:
             yield Hit(f"{folder} has {', '.join(names[:_SHOWN])}, of instants that are not pending", folder)
 
 
-def odd_names(look: Look) -> Iterator[Hit]:
+def odd_names(look: Inspection) -> Iterator[Hit]:
     """Files in the timeline's folder that are none of a timeline, as copies and editors leave them."""
     config = look.context.config
     folder = config.timeline_folder

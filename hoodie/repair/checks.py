@@ -9,9 +9,12 @@ import shlex
 from collections.abc import Iterator
 
 from hoodie.errors import HoodieError
-from hoodie.model.findings import Finding, Level
+from hoodie.model.findings import Finding, Level, ValidationResult
+from hoodie.options.write import WriteOptions
 from hoodie.repair import check_files, check_rows, check_timeline
-from hoodie.repair.look import Check, Hit, Look
+from hoodie.repair.check_rows import Rows
+from hoodie.repair.inspection import Check, Hit, Inspection
+from hoodie.view.context import TableContext
 
 _COPY = "Restore the file from a copy of the table: no other way brings its rows back"
 MISPLACED = "Delete {path}: no writer creates it"
@@ -391,7 +394,7 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def run_checks(look: Look, *, deep: bool, levels: frozenset[Level] = frozenset(Level)) -> Iterator[Finding]:
+def run_checks(look: Inspection, *, deep: bool, levels: frozenset[Level] = frozenset(Level)) -> Iterator[Finding]:
     """What the checks of these levels find, in their order.
 
     A check that damage keeps from looking is passed over: it is for what was found before it.
@@ -425,7 +428,7 @@ _UNKNOWN_DAMAGE = Check(
 )
 
 
-def _finding(check: Check, hit: Hit, look: Look) -> Finding:
+def _finding(check: Check, hit: Hit, look: Inspection) -> Finding:
     table = shlex.quote(look.context.storage.uri)
     path = shlex.quote(f"{look.context.storage.uri.rstrip('/')}/{hit.path}") if hit.path else ""
     mend = check.action.format(table=table, path=path, subject=hit.subject) or None
@@ -438,3 +441,22 @@ def _without_advice(text: str) -> str:
     lower = text.lower()
     found = [at for each in ("; restore ", ". restore ", ", restore ") if (at := lower.find(each)) >= 0]
     return text[: min(found)] if found else text
+
+
+def validate(context: TableContext, options: WriteOptions, *, deep: bool) -> ValidationResult:
+    """Look at the newest state of the table. Nothing is changed."""
+    look = Inspection(context.on_storage(), options)
+    findings = tuple(run_checks(look, deep=deep, levels=frozenset({Level.DAMAGE})))
+    try:
+        commits, slices = len(look.snapshot.timeline.commits), look.snapshot.view.latest_slices()
+    except HoodieError:
+        return ValidationResult(findings)
+    rows = look.rows
+    return ValidationResult(
+        findings,
+        commits=commits,
+        partitions=len({each.group.partition_path for each in slices}),
+        file_groups=len(slices),
+        size_bytes=sum(each.size_bytes for each in slices),
+        rows=rows.total if isinstance(rows, Rows) else None,
+    )

@@ -11,7 +11,7 @@ from hoodie.model.findings import Diagnosis, Finding, Level
 from hoodie.model.names import PROPERTIES
 from hoodie.options.write import WriteOptions
 from hoodie.repair.checks import MISPLACED, run_checks
-from hoodie.repair.look import Look
+from hoodie.repair.inspection import Inspection
 from hoodie.repair.properties_repair import find_damage, plan_properties
 from hoodie.storage.base import Storage
 from hoodie.view.context import FOLDER_OF_PROPERTIES, TableContext
@@ -53,7 +53,7 @@ def diagnose(context: TableContext, options: WriteOptions, *, deep: bool | None 
     Args:
         deep: whether all rows are read; None: where they are few (`Tuning.doctor_bytes`).
     """
-    look = Look(context.on_storage(), options)
+    look = Inspection(context.on_storage(), options)
     if deep is None:
         deep = _is_small(look)
     all_findings = list(run_checks(look, deep=deep))
@@ -68,7 +68,7 @@ def diagnose(context: TableContext, options: WriteOptions, *, deep: bool | None 
 _COSTS = frozenset({"timeline", "held-timeline", "cleaning", "compaction"})
 
 
-def _is_small(look: Look) -> bool:
+def _is_small(look: Inspection) -> bool:
     try:
         slices = look.snapshot.view.latest_slices()
     except HoodieError:

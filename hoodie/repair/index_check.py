@@ -15,7 +15,6 @@ from hoodie.format.base_file import read_footer
 from hoodie.hfile.arrays import BINARY
 from hoodie.metadata.column_stats import columns_of, footer_bounds
 from hoodie.metadata.footers import read_footers
-from hoodie.metadata.kept import partition_of
 from hoodie.metadata.key_changes import keys_of_slices
 from hoodie.metadata.keys import (
     COLUMN_STATS,
@@ -26,6 +25,7 @@ from hoodie.metadata.keys import (
     SECONDARY_INDEX,
     partition_keys,
 )
+from hoodie.metadata.maintenance import partition_of
 from hoodie.metadata.partition import Scope
 from hoodie.metadata.partition_stats import PartitionStatsPartition
 from hoodie.metadata.record_index import merged_records

@@ -46,7 +46,7 @@ _OURS = "hoodie.python."
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownValue:
     """A value, and where it was found; `value` None: it was not, and `source` says why."""
 
     value: str | None
@@ -57,11 +57,11 @@ class Known:
 class Evidence:
     """What is known of each property, by the name that `TableOptions` has for it."""
 
-    name: Known
-    version: Known
-    table_type: Known
-    record_key: Known
-    partition: Known
+    name: KnownValue
+    version: KnownValue
+    table_type: KnownValue
+    record_key: KnownValue
+    partition: KnownValue
     hive_style: bool = False
     is_ours: bool = False
     """The newest commits were written by hoodie."""
@@ -116,7 +116,7 @@ def _read_commits(storage: Storage, layout: Layout, instants: Iterable[Instant])
             yield decode_commit_file(storage.read(path), instant.action, path=path, time=instant.time)
 
 
-def _name(commits: Iterable[CommitMetadata]) -> Known:
+def _name(commits: Iterable[CommitMetadata]) -> KnownValue:
     for metadata in commits:
         try:
             schema = json.loads(metadata.schema_json or "null")
@@ -126,35 +126,35 @@ def _name(commits: Iterable[CommitMetadata]) -> Known:
         if isinstance(namespace, str) and namespace.startswith("hoodie."):
             name = namespace.removeprefix("hoodie.")
             if "__" in name:
-                return Known(
+                return KnownValue(
                     None, f"the schema in the newest commit has {name}, where __ may stand for another character"
                 )
             if record_names(name) == (schema.get("name"), namespace):
-                return Known(name, "the schema in the newest commit")
-    return Known(None, "no commit states a schema by which the table is named")
+                return KnownValue(name, "the schema in the newest commit")
+    return KnownValue(None, "no commit states a schema by which the table is named")
 
 
-def _version(layout: Layout | None) -> Known:
+def _version(layout: Layout | None) -> KnownValue:
     if layout is None:
-        return Known(None, "there is no instant on the timeline")
+        return KnownValue(None, "there is no instant on the timeline")
     if " or " in layout.alike:
-        return Known(None, f"the timeline is that of version {layout.alike}, and looks the same in both")
-    return Known(layout.alike, "the form of the timeline")
+        return KnownValue(None, f"the timeline is that of version {layout.alike}, and looks the same in both")
+    return KnownValue(layout.alike, "the form of the timeline")
 
 
 def _type(
     instants: Sequence[Instant],
     files: Mapping[str, Sequence[FileInfo]],
     commits: Sequence[CommitMetadata],
-) -> Known:
+) -> KnownValue:
     if any(i.action in (Action.DELTACOMMIT, Action.COMPACTION) for i in instants):
-        return Known("MERGE_ON_READ", "delta commits or compactions on the timeline")
+        return KnownValue("MERGE_ON_READ", "delta commits or compactions on the timeline")
     if any(parse_log_file(f.name) for infos in files.values() for f in infos):
-        return Known("MERGE_ON_READ", "log files")
+        return KnownValue("MERGE_ON_READ", "log files")
     rows = {WriteOperation.UPSERT, WriteOperation.INSERT, WriteOperation.BULK_INSERT, WriteOperation.DELETE}
     if any(i.action is Action.COMMIT for i in instants) and any(m.operation in rows for m in commits):
-        return Known("COPY_ON_WRITE", "commits of rows on the timeline, where merge-on-read has delta commits")
-    return Known(None, "no commit on the timeline shows it")
+        return KnownValue("COPY_ON_WRITE", "commits of rows on the timeline, where merge-on-read has delta commits")
+    return KnownValue(None, "no commit on the timeline shows it")
 
 
 # -- columns -----------------------------------------------------------------------------------------------------------
@@ -237,19 +237,19 @@ def _texts(column: pa.Array) -> pa.Array:
     return column.cast(pa.string())
 
 
-def _record_key(samples: Sequence[_Sample]) -> Known:
+def _record_key(samples: Sequence[_Sample]) -> KnownValue:
     if not samples:
-        return Known(None, "there is no base file with record keys")
+        return KnownValue(None, "there is no base file with record keys")
     rows = sum(len(sample.keys) for sample in samples)
     key_columns = _named_in_keys(samples)
     if key_columns is not None:
-        return Known(",".join(key_columns), f"the keys of {rows:,} rows, which name their columns")
+        return KnownValue(",".join(key_columns), f"the keys of {rows:,} rows, which name their columns")
     columns = _columns_equal(samples, lambda sample: sample.keys)
     if len(columns) == 1:
-        return Known(columns[0], f"the only column whose values are the keys of {rows:,} rows")
+        return KnownValue(columns[0], f"the only column whose values are the keys of {rows:,} rows")
     if columns:
-        return Known(None, f"several columns have the values of the keys: {', '.join(columns)}")
-    return Known(
+        return KnownValue(None, f"several columns have the values of the keys: {', '.join(columns)}")
+    return KnownValue(
         None, "no column has the values of the keys; the table may have no key columns, then give an empty text"
     )
 
@@ -285,23 +285,23 @@ def _level(sample: _Sample, *, number: int) -> pa.Scalar:
     return pa.scalar(sample.partition_path.split("/")[number])
 
 
-def _partition(samples: Sequence[_Sample], paths: Sequence[str]) -> tuple[bool, Known]:
+def _partition(samples: Sequence[_Sample], paths: Sequence[str]) -> tuple[bool, KnownValue]:
     """Whether paths name their columns, and the partition columns."""
     if not paths:
-        return False, Known(None, "there is no data file")
+        return False, KnownValue(None, "there is no data file")
     if list(paths) == [""]:
-        return False, Known("", "data files lie in the table's own folder")
+        return False, KnownValue("", "data files lie in the table's own folder")
     split = [path.split("/") for path in paths]
     depths = {len(parts) for parts in split}
     if len(depths) > 1 or "" in paths:
-        return False, Known(None, "folders with data files lie at several depths")
+        return False, KnownValue(None, "folders with data files lie at several depths")
     levels = list(zip(*split, strict=True))
     prefixes = [
         {part.partition("=")[0] for part in level} if all("=" in p for p in level) else set() for level in levels
     ]
     if all(len(each) == 1 for each in prefixes):
         names = [next(iter(each)) for each in prefixes]
-        return True, Known(",".join(names), "the names of the folders")
+        return True, KnownValue(",".join(names), "the names of the folders")
     names = []
     for number in range(len(levels)):
         at = partial(_level, number=number)
@@ -310,7 +310,9 @@ def _partition(samples: Sequence[_Sample], paths: Sequence[str]) -> tuple[bool, 
             several = (
                 f"several columns have its values: {', '.join(columns)}" if columns else "no column has its values"
             )
-            return False, Known(None, f"the folders do not name their columns, and of level {number + 1} {several}")
+            return False, KnownValue(
+                None, f"the folders do not name their columns, and of level {number + 1} {several}"
+            )
         names += columns
     rows = sum(len(sample.keys) for sample in samples)
-    return False, Known(",".join(names), f"the only columns whose values are the folders of {rows:,} rows")
+    return False, KnownValue(",".join(names), f"the only columns whose values are the folders of {rows:,} rows")

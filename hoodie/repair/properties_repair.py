@@ -28,7 +28,7 @@ from hoodie.options.table import (
     table_properties,
 )
 from hoodie.options.table_options import TableOptions
-from hoodie.repair.properties_evidence import Evidence, Known, gather
+from hoodie.repair.properties_evidence import Evidence, KnownValue, gather
 from hoodie.repair.set_aside import keep_copy, new_name
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache
@@ -203,16 +203,19 @@ def _why_damaged(storage: Storage, path: str, data: bytes) -> str | None:
     return None
 
 
-def _disproved(storage: Storage, values: Mapping[str, str]) -> dict[str, Known]:
+def _disproved(storage: Storage, values: Mapping[str, str]) -> dict[str, KnownValue]:
     """Properties by which this release would not read the table, and what its files show in their place."""
     evidence, layout = gather(storage), layout_named(values.get(_VERSION, ""))
-    shown: dict[str, Known] = {}
+    shown: dict[str, KnownValue] = {}
     if layout is not None:
-        shown[_LAYOUT] = Known(str(layout.number), "the version")
+        shown[_LAYOUT] = KnownValue(str(layout.number), "the version")
     elif values[_VERSION] in _BETWEEN:
         shown[_VERSION] = evidence.version
     if evidence.columns:
-        shown |= {_BASE_FORMAT: Known("PARQUET", "the base files"), _MANY_FORMATS: Known("false", "the base files")}
+        shown |= {
+            _BASE_FORMAT: KnownValue("PARQUET", "the base files"),
+            _MANY_FORMATS: KnownValue("false", "the base files"),
+        }
     return {
         key: each for key, each in shown.items() if values.get(key, each.value or "").upper() != str(each.value).upper()
     }
@@ -282,7 +285,7 @@ def _gathered(storage: Storage, given_values: Mapping[str, str]) -> tuple[dict[s
     evidence = gather(storage)
     unknown = []
 
-    def settle(key: str, finding: Known, also: str | None = None) -> str | None:
+    def settle(key: str, finding: KnownValue, also: str | None = None) -> str | None:
         """The value of a property: what the caller gives, what the file has left, or what the files of the table say."""
         for each in (key, also):
             if each and each in given_values:
@@ -300,7 +303,7 @@ def _gathered(storage: Storage, given_values: Mapping[str, str]) -> tuple[dict[s
     version = settle(_VERSION, evidence.version)
     keys = settle(_KEY, evidence.record_key)
     partition = settle(_PARTITION, evidence.partition)
-    ordering = settle(_ORDERING, Known(None, "no file says whether there is an ordering column"), _PRECOMBINE)
+    ordering = settle(_ORDERING, KnownValue(None, "no file says whether there is an ordering column"), _PRECOMBINE)
     unknown_keys = {each.partition(":")[0] for each in unknown}
     possible = {
         _NAME,
@@ -326,7 +329,7 @@ def _gathered(storage: Storage, given_values: Mapping[str, str]) -> tuple[dict[s
 
 def _rest(
     evidence: Evidence, name: str, kind: str, version: str, keys: str, partition: str, ordering: str
-) -> dict[str, Known]:
+) -> dict[str, KnownValue]:
     """What follows from what is known: what a new table of this kind has, and what the files say besides."""
     try:
         table_options = TableOptions(
@@ -343,23 +346,25 @@ def _rest(
     except ValueError:
         raise OptionError(f"{_TYPE}={kind!r} is neither COPY_ON_WRITE nor MERGE_ON_READ") from None
     implied = {
-        key: Known(value, "the default: no file says otherwise")
+        key: KnownValue(value, "the default: no file says otherwise")
         for key, value in table_properties(table_options).items()
     }
     layout = layout_named(version) or V8
     if layout is not NEW:
-        implied[_LAYOUT] = Known(str(layout.number), "the version")
+        implied[_LAYOUT] = KnownValue(str(layout.number), "the version")
     if layout.states_merge_mode:
-        implied[_MERGE_MODE] = Known(_merge_mode(ordering), "the ordering column" if ordering else "no ordering column")
+        implied[_MERGE_MODE] = KnownValue(
+            _merge_mode(ordering), "the ordering column" if ordering else "no ordering column"
+        )
     if not layout.states_payload:
         for key in ("hoodie.compaction.payload.class", "hoodie.record.merge.strategy.id"):
             implied.pop(key, None)
     if not evidence.is_ours:
-        implied[_TIMEZONE] = Known("LOCAL", "Apache Hudi's default, as the commits are not hoodie's")
+        implied[_TIMEZONE] = KnownValue("LOCAL", "Apache Hudi's default, as the commits are not hoodie's")
     if evidence.archive_folder:
-        implied[V6.history.property] = Known(evidence.archive_folder, "the folder that is there")
+        implied[V6.history.property] = KnownValue(evidence.archive_folder, "the folder that is there")
     if evidence.change_logs:
-        implied["hoodie.table.cdc.enabled"] = Known("true", "change logs among the data files")
+        implied["hoodie.table.cdc.enabled"] = KnownValue("true", "change logs among the data files")
     return {key: source for key, source in implied.items() if key != _CHECKSUM}
 
 

@@ -33,7 +33,7 @@ Files = Mapping[str, Sequence[FileInfo]]
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Findings:
     plans: Strays = NOTHING
     partitions: tuple[Repair, ...] = ()
     strays: Strays = NOTHING
@@ -85,7 +85,7 @@ def repair(
 
 def _find(
     context: TableContext, kinds: Collection[RepairKind], files: Files, snapshot: Snapshot, older_than_s: float
-) -> _Found:
+) -> _Findings:
     data = data_files_of(files)
     plans = find_damaged_plans(context, data, snapshot.timeline, older_than_s=older_than_s)
     partitions: tuple[Repair, ...] = ()
@@ -100,7 +100,7 @@ def _find(
         else:
             strays = find_strays(context, data, snapshot, older_than_s=older_than_s)
     metadata = find_metadata_damage(context, snapshot) if RepairKind.METADATA_TABLE in kinds else ()
-    return _Found(plans if RepairKind.PLANS in kinds else NOTHING, partitions, strays, metadata)
+    return _Findings(plans if RepairKind.PLANS in kinds else NOTHING, partitions, strays, metadata)
 
 
 def _untold(why: str) -> Repair:

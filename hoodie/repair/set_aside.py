@@ -2,18 +2,23 @@
 
 `.hoodie/.hoodie_py_set_aside/<name>/<path in the table>`: a file's place says where it came from, so nothing else has to be kept.
 Beside the folder `<name>.json` says why each went. It is written first, for people; the way back does not need it.
+
+`remains` lists the places that may still hold deleted rows: older versions, logs, bounds in commits, and files that were set aside.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import cast
 
+from hoodie.filegroup.row_copies import row_copies_of
+from hoodie.format.column_stats import COLUMN_STATS
 from hoodie.model.findings import Repair
-from hoodie.model.instant import is_instant_time, next_instant, parse_instant
-from hoodie.model.names import SET_ASIDE, join
+from hoodie.model.instant import InstantTime, is_instant_time, next_instant, parse_instant
+from hoodie.model.names import SET_ASIDE, join, parse_base_file, parse_log_file
 from hoodie.storage.base import CopyingStorage, FileInfo, RenamingStorage, Storage
+from hoodie.view.context import TableContext
 
 _NOTE = ".json"
 
@@ -103,3 +108,34 @@ def _move(storage: Storage, source: str, target: str) -> None:
 def _are_same(storage: Storage, one: str, other: str) -> bool:
     """Whether a move between the two was begun before: a crash can leave the file under both names."""
     return storage.stat(one).size_bytes == storage.stat(other).size_bytes and storage.read(one) == storage.read(other)
+
+
+def remains(context: TableContext, before: InstantTime | None) -> tuple[str, ...]:
+    """Why rows that were deleted by the commit `before`, or earlier, may still be read from files; nothing where they are gone."""
+    return tuple(_remains(context.on_storage(), before))
+
+
+def _remains(context: TableContext, before: InstantTime | None) -> Iterator[str]:
+    storage, snapshot = context.storage, context.snapshot()
+    slices = snapshot.view.latest_slices(snapshot.view.every_partition())
+    newest = {piece.base.path for piece in slices if piece.base is not None}
+    logs = {log.path for piece in slices for log in piece.logs}
+    for partition_path in snapshot.view.every_partition():
+        for info in storage.list(partition_path):
+            name = info.name
+            if parse_log_file(name) is not None and info.path in logs:
+                yield f"{info.path}: a log that is not compacted"
+            elif info.path not in newest and (parse_log_file(name) or parse_base_file(name)) is not None:
+                yield f"{info.path}: an older version, which a reader, a consumer or a plan of a service keeps from being cleaned"
+    if before is not None:
+        for commit in snapshot.timeline.commits:
+            metadata = snapshot.active.read_commit(commit)
+            speaks_of_others = any(stat.path not in newest for stat in metadata.stats())
+            if commit.time < before and COLUMN_STATS in metadata.extra and speaks_of_others:
+                yield f"commit {commit.time}: it states bounds of columns and is not archived"
+        archived = snapshot.archived.read_commits(snapshot.archived.commits)
+        for time in sorted(time for time, metadata in archived.items() if COLUMN_STATS in metadata.extra):
+            yield f"archived commit {time}: it states bounds of columns, as Apache Hudi or an older version of hoodie archived it"
+        for instant, paths in row_copies_of(storage).items():
+            yield from (f"{path}: copies of log rows" for path in paths if instant < before)
+    yield from (f"{SET_ASIDE}/{name}: files that a repair took out" for name in set_aside_names(storage))

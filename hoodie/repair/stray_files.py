@@ -19,6 +19,7 @@ from hoodie.format.plan_avro import decode_rollback_plan
 from hoodie.model.enums import Action, BlockKind, HeaderKey, State
 from hoodie.model.findings import YOUNG_S, Repair, RepairKind
 from hoodie.model.instant import Instant, InstantTime
+from hoodie.model.late import once
 from hoodie.model.names import (
     BaseFileName,
     LogFileName,
@@ -29,7 +30,6 @@ from hoodie.model.names import (
     parse_base_file,
     parse_log_file,
 )
-from hoodie.model.once import once
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.timeline import WRITES
 from hoodie.view.context import Snapshot, TableContext

@@ -19,13 +19,20 @@ from hoodie.errors import CommitConflictError, LockError
 from hoodie.filegroup.row_copies import read_row_copy, row_copies_of
 from hoodie.format.archive_entries import StateFile
 from hoodie.metadata.services import not_compacted
-from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, State, TableType
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Instant, InstantTime, format_instant, is_instant_time
-from hoodie.model.names import COMPLETES_AS, MARKERS, folder_of, name_of, parse_base_file, parse_log_file
+from hoodie.model.names import (
+    COMPLETES_AS,
+    MARKERS,
+    folder_of,
+    hoodie_command,
+    name_of,
+    parse_base_file,
+    parse_log_file,
+)
 from hoodie.model.results import ArchiveResult
-from hoodie.options.fits import check_version
+from hoodie.options.compatibility import check_version
 from hoodie.options.write import WriteOptions
 from hoodie.services.clean_scope import CHECKPOINT, last_clean
 from hoodie.services.consumer_needs import needed_by_consumers

@@ -29,7 +29,7 @@ class Service(PlanOwner, Protocol[R_co]):
     that holds writers up is withdrawn when its run fails or its runner dies. A service holds no state of its own; all of it
     stands on the timeline.
 
-    A new service is one file with a class of these methods, and one entry in `catalog.SERVICES`. `acts.py` schedules and
+    A new service is one file with a class of these methods, and one entry in `catalog.SERVICES`. `scheduling.py` schedules and
     runs it, `inline.py` does so after a write, and `undo/recovery.py` takes back what its dead runners claimed.
     """
 

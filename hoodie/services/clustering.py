@@ -30,12 +30,11 @@ from hoodie.filegroup.row_order import MAX_CURVE_COLUMNS, can_sort, cuts_of
 from hoodie.format.clustering_plan import encode_clustering_plan
 from hoodie.index.rings import ring_path
 from hoodie.model.clustering import ClusterTask, Cuts, JoinTask, NewBuckets, Order, SampleTask, SplitTask
-from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, RowOrder, State, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice, total_bytes
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.meta_fields import with_meta_fields
-from hoodie.model.names import heartbeat_path, parse_base_file
+from hoodie.model.names import heartbeat_path, hoodie_command, parse_base_file
 from hoodie.model.payloads import ClusteringGroup, ClusteringPlan
 from hoodie.model.plans import WriteContext, WriteResult
 from hoodie.model.results import CommitResult
@@ -50,7 +49,7 @@ from hoodie.services.ring_clustering import new_buckets, plan_ring_clustering, r
 from hoodie.storage.base import Storage
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.conflict import Footing
+from hoodie.txn.conflict import WriteBasis
 from hoodie.txn.critical import under_lock
 from hoodie.txn.gate import planned_behind_gate
 from hoodie.txn.heartbeat import Life, life_of
@@ -308,7 +307,7 @@ def _run(context: TableContext, instant: Instant, options: WriteOptions) -> Comm
             replaced=replaced,
         )
         based_on = {each.group: each.base_instant for _, slices in groups for each in slices}
-        transaction.commit(metadata, Footing(based_on))
+        transaction.commit(metadata, WriteBasis(based_on))
     stats = [result.stat for result in results]
     completed = transaction.completed_at
     result = CommitResult.of(instant.time, WriteOperation.CLUSTER, stats, replaced=replaced, completed=completed)

@@ -31,7 +31,7 @@ from hoodie.services.log_slices import FoundSlices, planned_slice, share_memory,
 from hoodie.storage.base import Storage
 from hoodie.timeline.clock import Clock
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.conflict import Footing
+from hoodie.txn.conflict import WriteBasis
 from hoodie.txn.gate import planned_behind_gate
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.txn.transaction import Transaction
@@ -126,7 +126,7 @@ class CompactionService:
                 extra={SECONDS: f"{took_s:.3f}"},
             )
             # Its claim, not the slices, decides: writers moved on to the new slice when the plan was made.
-            transaction.commit(metadata, Footing())
+            transaction.commit(metadata, WriteBasis())
         _drop_old_copies(context.storage, snapshot.timeline)
         return replace(
             CommitResult.of(

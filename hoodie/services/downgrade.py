@@ -22,8 +22,8 @@ from hoodie.model.service_results import UpgradeResult
 from hoodie.options.table import TableConfig, parse_table_config
 from hoodie.options.table_changes import downgraded_properties
 from hoodie.options.write import WriteOptions
-from hoodie.services.acts import run_pending, schedule
 from hoodie.services.cleaning import CLEANING
+from hoodie.services.scheduling import run_pending, schedule
 from hoodie.services.version_change import change_version, put_properties
 from hoodie.timeline.archive_writer import ArchiveWriter
 from hoodie.timeline.timeline import WRITES, Timeline

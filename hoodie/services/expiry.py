@@ -24,8 +24,8 @@ from hoodie.model.files import FileSlice
 from hoodie.model.instant import InstantTime, hours_before, is_instant_time
 from hoodie.model.names import PARTITION_METADATA, join
 from hoodie.model.service_results import ExpiryResult
-from hoodie.options.expiry import ExpiryOptions
-from hoodie.options.fits import check_writable
+from hoodie.options.cleaning import ExpiryOptions
+from hoodie.options.compatibility import check_writable
 from hoodie.options.write import WriteOptions
 from hoodie.services.catalog import SERVICES
 from hoodie.storage.base import Storage
@@ -41,7 +41,7 @@ _OLDEST_KEPT: Kind[str] = Kind("since when the oldest partition that has not exp
 """Nothing that a write does makes a partition older, so until this one expires there is nothing to look for."""
 
 
-class _Found(NamedTuple):
+class _PartitionAges(NamedTuple):
     expired: tuple[str, ...]
     """Longest untouched first."""
     oldest_kept: str
@@ -114,10 +114,10 @@ def _cutoff(clock: Clock, expiry: ExpiryOptions) -> InstantTime:
 # -- which -------------------------------------------------------------------------------------------------------------
 
 
-def _find(context: TableContext, snapshot: Snapshot, expiry: ExpiryOptions) -> _Found:
+def _find(context: TableContext, snapshot: Snapshot, expiry: ExpiryOptions) -> _PartitionAges:
     now, cutoff = context.clock.now(), _cutoff(context.clock, expiry)
     if expiry.days <= 0 or not context.config.partition_fields:
-        return _Found((), now)
+        return _PartitionAges((), now)
     slices: dict[str, list[FileSlice]] = {}
     for file_slice in snapshot.view.written_slices(expiry.selected or snapshot.view.every_partition()):
         slices.setdefault(file_slice.group.partition_path, []).append(file_slice)
@@ -128,7 +128,7 @@ def _find(context: TableContext, snapshot: Snapshot, expiry: ExpiryOptions) -> _
     )
     expired = sorted((moment, path) for path, moment in since.items() if moment < cutoff)
     live_moments = [moment for moment in since.values() if moment >= cutoff]
-    return _Found(tuple(path for _, path in expired), min([now, *live_moments]))
+    return _PartitionAges(tuple(path for _, path in expired), min([now, *live_moments]))
 
 
 def _changed(

@@ -31,10 +31,10 @@ from hoodie.metadata.expression_index import ExpressionPartition
 from hoodie.metadata.expressions import IDENTITY
 from hoodie.metadata.index_definitions import IndexDefinition, read_definition
 from hoodie.metadata.initial import build_files, build_partition
-from hoodie.metadata.kept import KEPT, dependents, partition_of, secondary_of
 from hoodie.metadata.keys import EXPRESSION_INDEX, FILES, RECORD_INDEX, SECONDARY_INDEX
 from hoodie.metadata.keys_partition import KeysPartition
-from hoodie.metadata.partition import KeptPartition
+from hoodie.metadata.maintenance import PARTITIONS, dependents, partition_of, secondary_of
+from hoodie.metadata.partition import MetadataPartition
 from hoodie.metadata.secondary_index import value_index
 from hoodie.metadata.table import MetadataTable, finished_partitions
 from hoodie.metadata.writer import MetadataWriter
@@ -45,8 +45,8 @@ from hoodie.options.table import parse_table_config
 from hoodie.services.catalog import SERVICES
 from hoodie.timeline.pending import being_run
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.ahead import Patience
 from hoodie.txn.critical import refuse_amid_restore, under_lock
+from hoodie.txn.earlier_writers import Patience
 from hoodie.txn.heartbeat import WRITER, Heartbeat, Life, format_writer, life_of, writers_beside
 from hoodie.txn.metadata_table import announce, drop_metadata_table, drop_partitions, look_at_metadata_table
 from hoodie.txn.participants import require_held
@@ -154,7 +154,7 @@ def _drop(context: TableContext, name: str) -> bool:
     return drop_partitions(context.storage, name, *dependents(name, sorted(there)))
 
 
-def partition_named(context: TableContext, name: str) -> KeptPartition:
+def partition_named(context: TableContext, name: str) -> MetadataPartition:
     """A partition that our writers keep up.
 
     Raises:
@@ -163,7 +163,7 @@ def partition_named(context: TableContext, name: str) -> KeptPartition:
     options = context.view_options
     result = partition_of(str(name))  # whatever was given
     if result is None:
-        names = [*(each.name for each in KEPT), f"{SECONDARY_INDEX}NAME", f"{EXPRESSION_INDEX}NAME"]
+        names = [*(each.name for each in PARTITIONS), f"{SECONDARY_INDEX}NAME", f"{EXPRESSION_INDEX}NAME"]
         raise OptionError(f"there is no index {name!r}; choose from {', '.join(names)}")
     if name.startswith(SECONDARY_INDEX):
         result = secondary_of(name, options.secondary_index.column or _column_of(context, name))
@@ -308,14 +308,14 @@ def _make_files(context: TableContext) -> Instant | None:
     return pending
 
 
-def _read_ahead(context: TableContext, partition: KeptPartition, cache: dict[Hashable, Any]) -> None:
+def _read_ahead(context: TableContext, partition: MetadataPartition, cache: dict[Hashable, Any]) -> None:
     """Read the files of the table without the lock, and those that have come meanwhile, until these are few."""
     for _ in range(_MOST_ROUNDS):
         before = len(cache)
         try:
             config = parse_table_config(look_at_metadata_table(context.storage).properties, uri=context.storage.uri)
             timeline = context.active.load()
-            writer = MetadataWriter.open(context, config, timeline, [KEPT[0]], (), has_lock=False)
+            writer = MetadataWriter.open(context, config, timeline, [PARTITIONS[0]], (), has_lock=False)
             partition.first(replace(writer.scope, cache=cache), writer.table.sizes())
         except _CHANGED:
             continue  # the lock's holder sees whether that stays so
@@ -325,7 +325,7 @@ def _read_ahead(context: TableContext, partition: KeptPartition, cache: dict[Has
 
 def _finish(
     context: TableContext,
-    partition: KeptPartition,
+    partition: MetadataPartition,
     requested: Instant,
     plan: IndexPlan,
     cache: dict[Hashable, Any],

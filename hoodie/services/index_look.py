@@ -11,10 +11,10 @@ from hoodie.errors import HoodieError
 from hoodie.format.bloom import HudiBloomFilter
 from hoodie.metadata.column_stats import columns_of
 from hoodie.metadata.expression_values import expression_index
-from hoodie.metadata.kept import partition_of
 from hoodie.metadata.keys import BLOOM_FILTERS, COLUMN_STATS, EXPRESSION_INDEX, SECONDARY_INDEX
+from hoodie.metadata.maintenance import partition_of
 from hoodie.metadata.secondary_index import value_index
-from hoodie.metadata.slices import Written
+from hoodie.metadata.slices import HFileRecords
 from hoodie.metadata.table import MetadataTable, finished_partitions
 from hoodie.model.enums import WriteOperation
 from hoodie.model.index_results import IndexInfo, IndexState, parse_ways
@@ -82,7 +82,7 @@ def _of_partition(
         name,
         IndexState.READY,
         instant=newest,
-        records=sum(len(each.reader) for each in layers if isinstance(each, Written)),
+        records=sum(len(each.reader) for each in layers if isinstance(each, HFileRecords)),
         size_bytes=sum(each.size_bytes for each in pieces),
         file_groups=len(pieces),
         logs=sum(_later_logs(len(each.logs)) for each in pieces),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from hoodie.errors import CommitConflictError, OptionError
-from hoodie.index.outside import RebuildTask, run_rebuild
-from hoodie.keygen.unstored import unstored_of
+from hoodie.index.external import RebuildTask, run_rebuild
+from hoodie.keygen.virtual_columns import unstored_of
 from hoodie.model.meta_fields import with_meta_fields
 from hoodie.model.plans import ReadContext
 from hoodie.options.mergers import runnable
@@ -19,7 +19,7 @@ from hoodie.txn.critical import under_lock
 from hoodie.txn.index_changes import forget_deletes
 from hoodie.undo.recovery import recover_before_write
 from hoodie.view.context import TableContext
-from hoodie.write.by_outside import ByOutsideIndex
+from hoodie.write.by_external import ByOutsideIndex
 from hoodie.write.layout import add_properties
 from hoodie.write.placement import PLACEMENTS
 

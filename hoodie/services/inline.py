@@ -7,15 +7,15 @@ from collections.abc import Callable, Hashable
 from threading import Lock, Thread
 
 from hoodie.errors import CommitConflictError, HoodieError
-from hoodie.model.commands import hoodie_command
 from hoodie.model.instant import Instant, InstantTime
+from hoodie.model.names import hoodie_command
 from hoodie.model.results import CommitResult
 from hoodie.options.write import WriteOptions
-from hoodie.services.acts import run_pending, schedule
 from hoodie.services.base import Service
+from hoodie.services.callbacks import call_back, push_metrics
 from hoodie.services.catalog import SERVICES
 from hoodie.services.figures import record_commit
-from hoodie.services.telling import call_back, push_metrics
+from hoodie.services.scheduling import run_pending, schedule
 from hoodie.services.upkeep import UPKEEP, Upkeep
 from hoodie.telemetry import measures
 from hoodie.view.context import TableContext

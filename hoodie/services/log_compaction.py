@@ -18,7 +18,6 @@ from functools import partial
 from hoodie.errors import HoodieError, OptionError
 from hoodie.filegroup.compact_logs import LogCompacted, run_compact_logs
 from hoodie.filegroup.row_copies import can_be_copied, drop_row_copies, how_to_copy, staged_copies
-from hoodie.format.stood_for import format_stood_for
 from hoodie.model.enums import Action, TableType, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Instant, InstantTime
@@ -31,10 +30,11 @@ from hoodie.services.budget import SECONDS
 from hoodie.services.compaction_plan import candidate_of, operation_of
 from hoodie.services.log_slices import FoundSlices, share_memory, try_to_schedule
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.conflict import Footing
+from hoodie.txn.conflict import WriteBasis
 from hoodie.txn.gate import planned_behind_gate
 from hoodie.txn.transaction import Transaction
 from hoodie.undo.rollback import rollback_instant
+from hoodie.view.commit_files import format_stood_for
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.schema import table_schema
 from hoodie.write.attempt import orders_texts
@@ -219,9 +219,9 @@ def _run(context: TableContext, instant: Instant, options: WriteOptions, started
         )
         # It changes no row and takes the place of no file, so nothing that others have done meanwhile stands in its way. But where
         # completion decides, its log must not come to lie on a newer base file.
-        footing = Footing()
+        footing = WriteBasis()
         if snapshot.timeline.by_completion:
-            footing = Footing({task.slice.group: task.slice.base_instant for task, _ in pairs}, heeds_others=False)
+            footing = WriteBasis({task.slice.group: task.slice.base_instant for task, _ in pairs}, heeds_others=False)
         transaction.commit(metadata, footing)
     stats = [result.stat for result in results]
     return CommitResult.of(instant.time, WriteOperation.LOG_COMPACT, stats, completed=transaction.completed_at)

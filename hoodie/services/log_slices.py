@@ -13,10 +13,10 @@ from hoodie.engine.local import TASK_BYTES
 from hoodie.errors import HoodieError
 from hoodie.format.log_block import LogBlock, scan_blocks
 from hoodie.format.plan_avro import encode_compaction_plan
-from hoodie.model.commands import doctor_of
 from hoodie.model.enums import Action, BlockKind, HeaderKey, State
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Instant
+from hoodie.model.names import doctor_of
 from hoodie.model.payloads import NEW_GROUPS_ONLY, NON_BLOCKING, CommitMetadata, CompactionOperation, CompactionPlan
 from hoodie.options.write import WriteOptions
 from hoodie.timeline.active import ActiveTimeline

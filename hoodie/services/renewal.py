@@ -17,13 +17,13 @@ from hoodie.format.layout import V6
 from hoodie.model.enums import Action, State, TableType
 from hoodie.model.names import HOODIE, join
 from hoodie.model.service_results import UpgradeResult
-from hoodie.options.fits import check_writable
+from hoodie.options.compatibility import check_writable
 from hoodie.options.table import parse_table_config
 from hoodie.options.table_changes import renewed_properties
 from hoodie.options.write import WriteOptions
-from hoodie.services.acts import settle
+from hoodie.services.scheduling import settle
 from hoodie.services.version_change import compact_all, described_changes, put_properties
-from hoodie.txn.same_table import require_same_table
+from hoodie.txn.critical import require_same_table
 from hoodie.view.context import TableContext, load_config
 
 log = logging.getLogger("hoodie")

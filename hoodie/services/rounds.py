@@ -21,11 +21,11 @@ from hoodie.model.enums import Action
 from hoodie.model.instant import Instant
 from hoodie.model.service_results import RECOVERY, ServiceRound, ServiceRun
 from hoodie.options.write import WriteOptions
-from hoodie.services.acts import run_pending, schedule
 from hoodie.services.base import Service
 from hoodie.services.budget import Budget
 from hoodie.services.catalog import SERVICES
 from hoodie.services.index_build import end_dead_builds
+from hoodie.services.scheduling import run_pending, schedule
 from hoodie.services.upkeep import UPKEEP, Upkeep
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.txn.gate import PATIENCE_S

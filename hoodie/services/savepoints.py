@@ -14,9 +14,9 @@ from contextlib import suppress
 from hoodie.errors import CommitConflictError, InstantNotFoundError
 from hoodie.format.restore_plans import encode_savepoint
 from hoodie.model.change import Change
-from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime
+from hoodie.model.names import hoodie_command
 from hoodie.model.payloads import SavepointMetadata
 from hoodie.model.results import Savepoint
 from hoodie.services.archiving import add_left_behind, take_off_left_behind
@@ -28,7 +28,7 @@ from hoodie.txn.critical import refuse_amid_restore, under_lock
 from hoodie.txn.participants import before_completion
 from hoodie.undo.restore_run import finish_restore
 from hoodie.view.context import Snapshot, TableContext
-from hoodie.view.retained import Retention
+from hoodie.view.retention import Retention
 
 _TRIES = 3
 

@@ -15,8 +15,8 @@ from hoodie.model.names import PROPERTIES
 from hoodie.model.service_results import UpgradeResult
 from hoodie.options.compaction import Strategy
 from hoodie.options.write import WriteOptions
-from hoodie.services.acts import settle
-from hoodie.services.compacting import compact
+from hoodie.services.bounded_compaction import compact
+from hoodie.services.scheduling import settle
 from hoodie.txn.critical import under_lock
 from hoodie.txn.metadata_table import drop_metadata_table
 from hoodie.view.context import Snapshot, TableContext

@@ -25,7 +25,7 @@ from typing import BinaryIO, NamedTuple, Protocol, TypeVar, runtime_checkable
 import pyarrow as pa
 
 from hoodie.storage.capabilities import Capabilities
-from hoodie.storage.many import for_each
+from hoodie.storage.parallel import for_each
 
 T = TypeVar("T")
 A = TypeVar("A")

@@ -20,7 +20,7 @@ from hoodie.storage.base import (
     RenamingStorage,
     Storage,
 )
-from hoodie.storage.memory import KeptBytesIO
+from hoodie.storage.memory import OutputBuffer
 from hoodie.storage.paths import SCRATCH_FOLDER, temporary_name
 
 Moment = Literal["before", "torn", "after"]
@@ -164,7 +164,7 @@ class FaultStorage(Storage):
         try:
             more = {} if within is None else {"within": within}
             with self._living().open_output(path, durable=durable, **more) as stream:
-                buffer = KeptBytesIO()
+                buffer = OutputBuffer()
                 try:
                     yield buffer
                 except BaseException:

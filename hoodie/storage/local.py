@@ -31,7 +31,7 @@ from hoodie.storage.local_files import (
     walk,
     write_temporary,
 )
-from hoodie.storage.many import for_each
+from hoodie.storage.parallel import for_each
 from hoodie.storage.paths import SCRATCH_FOLDER, checked_path, checked_range, refuse_outside, temporary_name
 
 _PARTS_AT_ONCE = 512

@@ -105,7 +105,7 @@ class MemoryStorage(Storage):
             self._refuse_taken(path)
             self._make_folders(folder_of(path))
             self._files[path] = file
-        stream = KeptBytesIO()
+        stream = OutputBuffer()
         try:
             yield stream
         finally:
@@ -307,7 +307,7 @@ class MemoryStorage(Storage):
         self._folders[folder] = self.clock()
 
 
-class KeptBytesIO(io.BytesIO):
+class OutputBuffer(io.BytesIO):
     """A buffer whose content can still be had after a writer library closed it."""
 
     def __init__(self) -> None:

@@ -18,10 +18,9 @@ from hoodie.format.avro_schema import CONTAINER_MAGIC
 from hoodie.format.commit_json import decode_commit
 from hoodie.format.layout import V6, Layout
 from hoodie.format.log_name_texts import LogNameTexts
-from hoodie.model.commands import doctor_of
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime
-from hoodie.model.names import COMPLETES_AS, HOODIE, folder_of, join, name_of
+from hoodie.model.names import COMPLETES_AS, HOODIE, doctor_of, folder_of, join, name_of
 from hoodie.model.payloads import (
     CleanedPartition,
     CleanMetadata,
@@ -37,9 +36,9 @@ from hoodie.model.payloads import (
 from hoodie.publish.base import Publisher
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import Cache
-from hoodie.storage.many import in_turns
-from hoodie.timeline.archived import ArchivedTimeline
-from hoodie.timeline.kept import kept_clean, kept_commit, kept_timeline, last_timeline
+from hoodie.storage.parallel import in_turns
+from hoodie.timeline.archive import ArchivedTimeline
+from hoodie.timeline.cache import cached_clean, cached_commit, cached_timeline, last_timeline
 from hoodie.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -171,7 +170,7 @@ class ActiveTimeline:
             self._infos = {info.path: info for info in infos if not info.is_folder}
             self._folders.update(info.path for info in infos if info.is_folder)
             names = frozenset(name_of(path) for path in self._infos)
-        timeline = kept_timeline(self._cache, (self._storage.identity, self._folder), names, self._layout)
+        timeline = cached_timeline(self._cache, (self._storage.identity, self._folder), names, self._layout)
         return self._told_apart(timeline), names
 
     def _told_apart(self, timeline: Timeline) -> Timeline:
@@ -238,7 +237,7 @@ class ActiveTimeline:
 
     def _read_commit(self, instant: Instant) -> CommitMetadata:
         path = self.path(instant._replace(state=State.COMPLETED))
-        return kept_commit(
+        return cached_commit(
             self._cache,
             self._storage,
             self._info(path),
@@ -257,7 +256,7 @@ class ActiveTimeline:
     def remember(self, instant: Instant, metadata: CommitMetadata) -> None:
         """Keep what this process has just published, so that it is not read back to be parsed."""
         path = self.path(instant)
-        kept_commit(self._cache, self._storage, self._info(path), lambda: metadata)
+        cached_commit(self._cache, self._storage, self._info(path), lambda: metadata)
 
     def read_inflight(self, instant: Instant) -> CommitMetadata | None:
         """The plan that a writer left in its inflight file; None when that is empty or absent (Hudi allows both)."""
@@ -327,7 +326,7 @@ class ActiveTimeline:
             CorruptFileError: as `read_commit`.
         """
         path = self.path(instant._replace(state=State.COMPLETED))
-        return kept_clean(
+        return cached_clean(
             self._cache,
             self._storage,
             self._info(path),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hoodie.errors import InstantNotFoundError
-from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime
+from hoodie.model.names import hoodie_command
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import WRITES, Timeline
 

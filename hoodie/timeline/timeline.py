@@ -23,7 +23,7 @@ def _order(instant: Instant) -> tuple[InstantTime, Action]:
     return instant.time, instant.action
 
 
-class _Folded(NamedTuple):
+class _TimelineParts(NamedTuple):
     instants: list[Instant]
     """Each in the furthest state, in order."""
     compactions: frozenset[InstantTime]
@@ -31,7 +31,7 @@ class _Folded(NamedTuple):
     """Times of those that are completed."""
 
 
-def _fold(instants: Iterable[Instant]) -> _Folded:
+def _fold(instants: Iterable[Instant]) -> _TimelineParts:
     """Fold instants, one for each state that they have reached, into one each."""
     furthest: dict[tuple[InstantTime, Action], Instant] = {}
     for instant in instants:
@@ -45,7 +45,7 @@ def _fold(instants: Iterable[Instant]) -> _Folded:
             del furthest[time, action]
             times_of[action].add(time)
     ordered = sorted(furthest.values(), key=_order)
-    return _Folded(ordered, frozenset(times_of[Action.COMPACTION]), frozenset(times_of[Action.LOGCOMPACTION]))
+    return _TimelineParts(ordered, frozenset(times_of[Action.COMPACTION]), frozenset(times_of[Action.LOGCOMPACTION]))
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ from hoodie.page.render import SAFE, page
 from hoodie.storage.base import Storage
 from hoodie.storage.uri import scheme_of
 from hoodie.timeline_server.markers import MarkerFolders, marker_folder
-from hoodie.timeline_server.questions import Questions
-from hoodie.timeline_server.served import NO_INSTANT, ServedTable, State
+from hoodie.timeline_server.queries import Questions
+from hoodie.timeline_server.tables import NO_INSTANT, ServedTable, State
 
 log = logging.getLogger("hoodie")
 

@@ -21,7 +21,7 @@ Partitions = frozenset[str] | None
 
 
 @dataclass(frozen=True)
-class Footing:
+class WriteBasis:
     """What a write rests on. It may be published only while this is so."""
 
     based_on: BasedOn = field(default_factory=dict)
@@ -93,7 +93,7 @@ def _absent_in(metadata: CommitMetadata) -> Partitions:
 
 def find_conflict(
     instant: InstantTime,
-    footing: Footing,
+    footing: WriteBasis,
     *,
     current: Mapping[FileGroupId, FileSlice | None],
     others: Iterable[tuple[Instant, CommitMetadata]],
@@ -103,7 +103,7 @@ def find_conflict(
 
     Logs of two writes in one slice are no conflict when the later instant has the higher version: readers merge them in the order
     of versions, and so in that of the timeline (as in Hudi's RFC-66, non-blocking concurrency control). Deletes are one where the
-    later log may be in vain behind them (`filegroup/revived.py`).
+    later log may be in vain behind them (`filegroup/deleted_rows.py`).
 
     Args:
         instant: of the write.
@@ -127,7 +127,7 @@ def find_conflict(
 
 def _conflicts(
     instant: InstantTime,
-    footing: Footing,
+    footing: WriteBasis,
     current: Mapping[FileGroupId, FileSlice | None],
     others: Iterable[tuple[Instant, CommitMetadata]],
 ) -> Iterator[Conflict]:
@@ -167,7 +167,7 @@ def _conflicts(
 
 def _of_non_blocking(
     instant: InstantTime,
-    footing: Footing,
+    footing: WriteBasis,
     current: Mapping[FileGroupId, FileSlice | None],
     others: Iterable[tuple[Instant, CommitMetadata]],
 ) -> Iterator[Conflict]:

@@ -24,7 +24,7 @@ from hoodie.view.context import TableContext
 _REPLACES = (Action.REPLACECOMMIT, Action.CLUSTERING)
 
 
-class KeptRings:
+class RingUpkeep:
     """A `Participant` of `txn/participants.py`."""
 
     def before_plan(self, context: TableContext, seen: Seen | None) -> None:

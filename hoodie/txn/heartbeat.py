@@ -14,14 +14,14 @@ from typing import Concatenate, NamedTuple, Protocol
 
 from hoodie.errors import CommitConflictError
 from hoodie.lock.base import Liveness
-from hoodie.lock.held import let_go_after_error
 from hoodie.lock.holder import Holder, read_holder_note, this_process
+from hoodie.lock.registry import let_go_after_error
 from hoodie.model.instant import Instant
 from hoodie.model.names import heartbeat_path
 from hoodie.model.payloads import CommitMetadata
 from hoodie.options.concurrency import EXPIRY_MARGIN_S, ConcurrencyOptions
 from hoodie.storage.base import Storage
-from hoodie.storage.many import together
+from hoodie.storage.parallel import together
 from hoodie.storage.refusals import P, R, S, hoodie_errors
 from hoodie.timeline.pending import locked_otherwise, written_by_others
 from hoodie.timeline.timeline import Timeline

@@ -17,7 +17,7 @@ from hoodie.format.properties import format_properties, parse_properties_file
 from hoodie.metadata.index_definitions import forget_definition
 from hoodie.model.names import HOODIE, METADATA_TABLE, PROPERTIES, PROPERTIES_BACKUP
 from hoodie.storage.base import FileInfo, Storage
-from hoodie.storage.many import together
+from hoodie.storage.parallel import together
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 

@@ -13,9 +13,9 @@ from typing import Protocol
 
 from hoodie.errors import LockError
 from hoodie.metadata.initial import build_files, build_partition
-from hoodie.metadata.kept import is_wanted, kept_of, missing_of, without
 from hoodie.metadata.keys import FILES
-from hoodie.metadata.partition import FAULTS, KeptPartition, ListingNeededError, PartitionError
+from hoodie.metadata.maintenance import is_wanted, maintained_of, missing_of, without
+from hoodie.metadata.partition import FAULTS, ListingNeededError, MetadataPartition, PartitionError
 from hoodie.metadata.table import finished_partitions
 from hoodie.metadata.writer import keep_up, withdraw
 from hoodie.model.change import Change
@@ -23,7 +23,7 @@ from hoodie.model.enums import Action
 from hoodie.model.instant import InstantTime
 from hoodie.options.table import parse_table_config
 from hoodie.timeline.timeline import WRITES
-from hoodie.txn.hash_rings import KeptRings
+from hoodie.txn.hash_rings import RingUpkeep
 from hoodie.txn.metadata_table import (
     MetadataState,
     Seen,
@@ -69,10 +69,10 @@ class Participant(Protocol):
 
 
 @dataclass(frozen=True)
-class KeptMetadataTable:
-    """Of a metadata table those partitions are kept up that `metadata/kept.py` has, and the others are dropped, which Apache Hudi's
-    next writer builds anew. Where that cannot be, all of it is dropped: nobody shall list files by one that is behind. Who has
-    `hoodie.metadata.enable=true`, or asks for one of those partitions, gets one where there is none.
+class MetadataTableUpkeep:
+    """Keeps up the partitions of a metadata table that `metadata/maintenance.py` has, and drops the others, which Apache
+    Hudi's next writer builds anew. Where that cannot be, all of it is dropped: nobody shall list files by one that is behind.
+    Who has `hoodie.metadata.enable=true`, or asks for one of those partitions, gets one where there is none.
     """
 
     def before_plan(self, context: TableContext, seen: Seen | None) -> None:
@@ -130,7 +130,7 @@ def _keep_up(
     context: TableContext,
     state: MetadataState,
     change: Change,
-    partitions: Sequence[KeptPartition],
+    partitions: Sequence[MetadataPartition],
     seen: Seen | None,
 ) -> None:
     timeline = context.active.load() if seen is None else seen.timeline
@@ -150,7 +150,7 @@ def _keep_up(
 def _build(
     context: TableContext,
     state: MetadataState,
-    partitions: Sequence[KeptPartition],
+    partitions: Sequence[MetadataPartition],
     ignored: Collection[InstantTime] = (),
 ) -> MetadataState:
     """Build further partitions of a metadata table, of which `files` is there; gives what is there then."""
@@ -168,9 +168,9 @@ def _build(
     return state
 
 
-def _kept_partitions(context: TableContext, properties: Mapping[str, str]) -> tuple[KeptPartition, ...]:
+def _kept_partitions(context: TableContext, properties: Mapping[str, str]) -> tuple[MetadataPartition, ...]:
     """The partitions of the metadata table that are kept up; none where the whole table is dropped."""
-    return kept_of(finished_partitions(properties), context.view_options)
+    return maintained_of(finished_partitions(properties), context.view_options)
 
 
 def require_held(context: TableContext) -> None:
@@ -184,7 +184,7 @@ def require_held(context: TableContext) -> None:
 
 def participants_of(context: TableContext) -> tuple[Participant, ...]:
     """Who takes part in what is done to a table, in the order in which they are called."""
-    return (KeptRings(), KeptMetadataTable())
+    return (RingUpkeep(), MetadataTableUpkeep())
 
 
 def takes_part(context: TableContext, action: Action) -> bool:

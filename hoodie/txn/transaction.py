@@ -28,8 +28,8 @@ from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, Corrup
 from hoodie.format.column_ids import with_docs
 from hoodie.format.commit_avro import decode_commit_file
 from hoodie.format.internal_schema import LATEST_SCHEMA, encode_internal_schema
-from hoodie.index.bucket_rules import ruled
-from hoodie.keygen.unstored import unstored_of
+from hoodie.index.rings import ruled
+from hoodie.keygen.virtual_columns import unstored_of
 from hoodie.model.change import change_of_commit
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import MOVES_ROWS, Action, State, TableType, WriteOperation
@@ -39,17 +39,16 @@ from hoodie.model.plans import FileOptions, WriteContext
 from hoodie.model.streams import repeats
 from hoodie.options.mergers import runnable
 from hoodie.options.table import TableConfig
-from hoodie.storage.many import together
+from hoodie.storage.parallel import together
 from hoodie.timeline.pending import run_by_others
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.ahead import Ahead, Patience, wait_for
-from hoodie.txn.conflict import BasedOn, Conflict, Footing, find_conflict, find_missed_delete, find_schema_conflict
-from hoodie.txn.critical import refuse_amid_restore
+from hoodie.txn.conflict import BasedOn, Conflict, WriteBasis, find_conflict, find_missed_delete, find_schema_conflict
+from hoodie.txn.critical import refuse_amid_restore, require_same_table
+from hoodie.txn.earlier_writers import Ahead, Patience, wait_for
 from hoodie.txn.gate import is_closed, wait_at_gate
 from hoodie.txn.heartbeat import Heartbeat, Life, format_writer, life_of, writer_of, writers_beside
 from hoodie.txn.metadata_table import Seen, list_metadata_folder
 from hoodie.txn.participants import before_completion, before_plan
-from hoodie.txn.same_table import require_same_table
 from hoodie.view.columns import column_history, history_after, keep_history
 from hoodie.view.context import Snapshot, TableContext, load_config
 from hoodie.view.schema import refuse_lost_types, stated_schema, table_schema
@@ -222,7 +221,7 @@ class Transaction:
             raise
         return transaction
 
-    def before_writing(self, footing: Footing) -> None:
+    def before_writing(self, footing: WriteBasis) -> None:
         """Let those go first that rewrite what this write touches, or touch what it rewrites.
 
         Raises:
@@ -232,7 +231,7 @@ class Transaction:
         if rivals and self._patience.left_s > 0:
             self._let_finish(rivals, footing)
 
-    def before_publishing(self, footing: Footing) -> None:
+    def before_publishing(self, footing: WriteBasis) -> None:
         """Let those go first that would lose against this write; they have done most of their work.
 
         Looks, too, what anybody did who was at work when this write began: what has no final name yet is mended at no risk.
@@ -243,7 +242,7 @@ class Transaction:
         if self.started_on.pending():
             self._let_finish(self.ahead.meeting(self.announced), footing)
 
-    def _let_finish(self, rivals: frozenset[Instant], footing: Footing) -> None:
+    def _let_finish(self, rivals: frozenset[Instant], footing: WriteBasis) -> None:
         wait_for(self.context, rivals, self._patience)
         snapshot = self.context.snapshot()
         others = self._others_since(snapshot)
@@ -255,7 +254,7 @@ class Transaction:
         self.started_on, self.planned_on, self.announced = snapshot.timeline, None, announced
 
     def commit(
-        self, metadata: CommitMetadata, footing: Footing, *, name_files: Callable[[], None] | None = None
+        self, metadata: CommitMetadata, footing: WriteBasis, *, name_files: Callable[[], None] | None = None
     ) -> None:
         """Publish the completed instant.
 
@@ -304,7 +303,7 @@ class Transaction:
     def _complete(
         self,
         metadata: CommitMetadata,
-        footing: Footing,
+        footing: WriteBasis,
         history: ColumnHistory | None,
         hold: ExitStack,
         name_files: Callable[[], None] | None,
@@ -324,7 +323,7 @@ class Transaction:
         return self._publish(metadata, epoch, snapshot.timeline)
 
     def _look(
-        self, metadata: CommitMetadata, footing: Footing, hold: ExitStack
+        self, metadata: CommitMetadata, footing: WriteBasis, hold: ExitStack
     ) -> tuple[Hashable, Snapshot, Seen, bool]:
         """Take the lock as soon as the clock allows a commit, and look at the table: the epoch, what the table is, and whether the
         lock is still held.
@@ -375,7 +374,7 @@ class Transaction:
             change_logs=self.context.config.change_logs,
         )
 
-    def _check(self, snapshot: Snapshot, metadata: CommitMetadata, footing: Footing) -> Snapshot:
+    def _check(self, snapshot: Snapshot, metadata: CommitMetadata, footing: WriteBasis) -> Snapshot:
         """Raise where something stands against the commit; gives the snapshot that says so."""
         context = self.context
         at_work = [i.time for i in snapshot.timeline.pending() if i.state is State.INFLIGHT and i.time != self.instant]
@@ -422,7 +421,7 @@ class Transaction:
     def _find_conflict(
         self,
         view: FileSystemView,
-        footing: Footing,
+        footing: WriteBasis,
         others: Sequence[tuple[Instant, CommitMetadata]],
     ) -> Conflict | None:
         current = {group: view.written_slice(group) for group in footing.based_on}
@@ -431,7 +430,7 @@ class Transaction:
         return find_conflict(self.instant, footing, current=current, others=others, logs_move=logs_move)
 
     def _find_lasting_conflict(
-        self, metadata: CommitMetadata, footing: Footing, others: Sequence[tuple[Instant, CommitMetadata]]
+        self, metadata: CommitMetadata, footing: WriteBasis, others: Sequence[tuple[Instant, CommitMetadata]]
     ) -> Conflict | None:
         """One that no other files of this instant could mend."""
         context = self.context

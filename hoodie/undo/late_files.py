@@ -16,11 +16,11 @@ from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import join, parse_base_file, parse_log_file
 from hoodie.storage.base import FileInfo, Storage
-from hoodie.storage.many import in_turns
+from hoodie.storage.parallel import in_turns
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.undo.undo_files import instants_in
-from hoodie.view.committed import CommittedFiles
+from hoodie.view.commit_files import CommittedFiles
 from hoodie.view.context import TableContext
 
 log = logging.getLogger("hoodie")

@@ -17,9 +17,9 @@ from hoodie.lock.liveness import LIVE_FOLDER
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime, is_instant_time
 from hoodie.model.names import COMPLETES_AS, HEARTBEATS, MARKERS, PRIVATE, STAGING, heartbeat_path, join
-from hoodie.options.fits import check_version
+from hoodie.options.compatibility import check_version
 from hoodie.storage.base import CopyingStorage, FileInfo, Storage
-from hoodie.storage.many import together
+from hoodie.storage.parallel import together
 from hoodie.storage.paths import SCRATCH_FOLDER
 from hoodie.timeline.pending import written_by_others
 from hoodie.txn.heartbeat import Life, life_of

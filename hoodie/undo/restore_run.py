@@ -27,9 +27,9 @@ from hoodie.storage.base import FileInfo, Storage
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archive_writer import archive_writer_of
 from hoodie.timeline.pending import being_restored
-from hoodie.txn.ahead import Patience
 from hoodie.txn.completion import complete
 from hoodie.txn.critical import under_lock
+from hoodie.txn.earlier_writers import Patience
 from hoodie.txn.heartbeat import Heartbeat, Life, held_by_this_thread, life_of
 from hoodie.txn.index_changes import note_undone
 from hoodie.undo.undo_files import UndonePart, UndoTask, doomed_by, run_undo

@@ -6,6 +6,10 @@ blocks by instant, and one that has left the active timeline would count as comm
 
 A crash at any point is resumed (`recovery.py`): from the plan in `.rollback.requested`, or, when the rollback completed,
 by removing what is left of the instant.
+
+A writer of another program that died on HDFS may have left a log file open. While its lease stands, nobody without a JVM can read the
+file to its end, neither the rollback nor a query, so the lease is recovered first. Our writers hold no file open under its final
+name.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
+from typing import cast
 
 from hoodie.errors import CommitConflictError, InstantNotFoundError, LockError
 from hoodie.filegroup.row_copies import drop_row_copies
@@ -24,16 +29,16 @@ from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import COMPLETES_AS, heartbeat_path, join, name_of, parse_base_file, parse_log_file
 from hoodie.model.payloads import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
 from hoodie.model.results import RestoreResult
+from hoodie.storage.base import AppendingStorage
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.clock import Clock
-from hoodie.timeline.pending import being_written, pending_write
+from hoodie.timeline.pending import being_written, pending_write, written_by_others
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.completion import complete
 from hoodie.txn.critical import under_lock
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.txn.index_changes import note_undone
 from hoodie.txn.participants import before_plan
-from hoodie.undo.open_logs import end_open_logs
 from hoodie.undo.undo_files import disarm, instants_in
 from hoodie.undo.undo_rules import carries_on, preview, put_plan, require_newest, unreadable_commits
 from hoodie.view.context import TableContext
@@ -290,3 +295,25 @@ def _forget(context: TableContext, instant_time: InstantTime, action: Action) ->
     context.active.remove(Instant(instant_time, action, State.REQUESTED))
     storage.delete(heartbeat_path(instant_time))
     context.liveness.release(instant_time)
+
+
+def end_open_logs(context: TableContext, timeline: Timeline, instant: Instant) -> None:
+    """Recover the leases of log files, of which a pending write that is dead may hold some. It can write no more then.
+
+    A log does not say in its name who writes it: so all are asked for, a request each. Ask under the lock.
+
+    Raises:
+        CommitConflictError: a living writer of another program may hold some of them. OSError: a lease was not recovered.
+    """
+    storage = context.storage
+    if not (storage.can.is_remote and isinstance(storage.lock_root, AppendingStorage)):
+        return
+    if context.liveness.is_alive(instant.time) is not None:
+        return  # ours
+    for other in timeline.pending_writes:
+        if other != instant and life_of(other.time, context) is Life.FOREIGN_ALIVE:
+            raise CommitConflictError(written_by_others(other, table=storage.uri))
+    for partition_path in context.listing.all_files().partitions:
+        for info in storage.list(partition_path):
+            if not info.is_folder and parse_log_file(info.name) is not None:
+                cast(AppendingStorage, storage).end_log(info.path)

@@ -43,7 +43,7 @@ class UndoTask:
     """Path of a file that an undone commit names -> its size. If a listing does not show it yet, it goes all the same."""
 
 
-class Disarmed(NamedTuple):
+class DisarmedLog(NamedTuple):
     """A log file with blocks of an undone instant, which stays."""
 
     name: str
@@ -61,7 +61,7 @@ class UndonePart:
     instant: InstantTime
     deleted: dict[str, int] = field(default_factory=dict)
     """Name of each file that was deleted -> its size."""
-    disarmed: list[Disarmed] = field(default_factory=list)
+    disarmed: list[DisarmedLog] = field(default_factory=list)
 
 
 def run_undo(storage: Storage, rollback_time: str, task: UndoTask) -> list[UndonePart]:
@@ -101,7 +101,9 @@ def _undo(storage: Storage, rollback_time: str, partition_path: str, task: UndoT
         targets = sorted(logs, reverse=True)
         path, size = disarm(storage, partition_path, file_id, base_instant, rollback_time, targets)
         for instant, infos_of_instant in logs.items():
-            part_of(instant).disarmed += [Disarmed(info.name, info.size_bytes, path, size) for info in infos_of_instant]
+            part_of(instant).disarmed += [
+                DisarmedLog(info.name, info.size_bytes, path, size) for info in infos_of_instant
+            ]
     storage.each(storage.delete, doomed)
     return parts.values()
 

@@ -11,10 +11,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, CorruptFileError, InstantNotFoundError
-from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import MOVES_ROWS, Action, State
 from hoodie.model.instant import Instant, InstantTime
-from hoodie.model.names import COMPLETES_AS, MARKERS, heartbeat_path, join, name_of, parse_base_file, parse_log_file
+from hoodie.model.names import (
+    COMPLETES_AS,
+    MARKERS,
+    heartbeat_path,
+    hoodie_command,
+    join,
+    name_of,
+    parse_base_file,
+    parse_log_file,
+)
 from hoodie.model.payloads import RestorePlan
 from hoodie.model.results import RestoreResult
 from hoodie.storage.base import Storage
@@ -25,7 +33,7 @@ from hoodie.txn.heartbeat import Life, life_of
 from hoodie.undo.undo_files import doomed_by, instants_in
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.listing import Listing
-from hoodie.view.retained import Retention
+from hoodie.view.retention import Retention
 from hoodie.view.view import FileSystemView
 
 

@@ -16,7 +16,7 @@ from hoodie.model.names import log_sort_key, name_of, parse_base_file, parse_log
 from hoodie.model.payloads import WriteStat
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.committed import CommittedFiles, PartitionFiles
+from hoodie.view.commit_files import CommittedFiles, PartitionFiles
 
 
 def build_file_groups(

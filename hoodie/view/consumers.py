@@ -17,10 +17,9 @@ from typing import NamedTuple, TypeGuard
 
 from hoodie.errors import CorruptFileError, OptionError
 from hoodie.lock.holder import Holder, read_holder_note, this_process
-from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.instant import Instant, InstantRange, InstantTime, is_instant_time, parse_instant
-from hoodie.model.names import CONSUMERS, join
+from hoodie.model.names import CONSUMERS, hoodie_command, join
 from hoodie.model.service_results import ConsumerInfo, ConsumerLag
 from hoodie.storage.base import ConditionalStorage, Storage
 from hoodie.timeline.active import ActiveTimeline

@@ -19,11 +19,10 @@ from hoodie.format.properties import parse_properties_file
 from hoodie.lock.base import Coordination, Liveness, Lock
 from hoodie.lock.providers import coordinate
 from hoodie.model.columns import ColumnHistory
-from hoodie.model.commands import doctor_of, hoodie_command
 from hoodie.model.enums import Action
 from hoodie.model.instant import Instant, InstantTime
-from hoodie.model.names import BOOTSTRAP_BEGUN, PROPERTIES, PROPERTIES_BACKUP, SET_ASIDE
-from hoodie.model.once import once
+from hoodie.model.late import once
+from hoodie.model.names import BOOTSTRAP_BEGUN, PROPERTIES, PROPERTIES_BACKUP, SET_ASIDE, doctor_of, hoodie_command
 from hoodie.model.plans import MergeRule
 from hoodie.model.tuning import TUNING, Tuning
 from hoodie.options.concurrency import CONCURRENCY, ConcurrencyOptions
@@ -36,14 +35,14 @@ from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache, Kind, process_cache
 from hoodie.storage.neighbours import other_format
 from hoodie.timeline.active import ActiveTimeline
-from hoodie.timeline.archived import ArchivedTimeline
+from hoodie.timeline.archive import ArchivedTimeline
 from hoodie.timeline.clock import Clock, zone_of
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.listing import Catalogue, Listing, StorageListing
 from hoodie.view.schema import table_schema
 from hoodie.view.stores import synced_files
 from hoodie.view.synced import SyncedListing
-from hoodie.view.view import FileSystemView, Found
+from hoodie.view.view import FileSystemView, ViewState
 
 if TYPE_CHECKING:
     import hoodie.view.bootstrap
@@ -57,7 +56,7 @@ T = TypeVar("T")
 
 _ASKED_AGAIN = 5
 """Times that a question is put anew beside a table that changes all the time."""
-_FOUND: Kind[Found] = Kind("what a view found")
+_FOUND: Kind[ViewState] = Kind("what a view found")
 _GROUP_BYTES = 1280
 """What a listing takes for each file group; so no view of more than fifty thousand groups is kept."""
 

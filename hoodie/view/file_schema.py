@@ -18,7 +18,7 @@ from hoodie.model.payloads import WriteStat
 from hoodie.storage.base import Storage
 
 
-class _Stored(NamedTuple):
+class _StoredFile(NamedTuple):
     path: str
     size_bytes: int
     instant: str = ""
@@ -38,7 +38,7 @@ def schema_json_of_files(storage: Storage, stats: Iterable[WriteStat]) -> str | 
 
 
 def _of_base_file(storage: Storage, stat: WriteStat) -> str:
-    with open_base_file(storage, _Stored(stat.path, stat.file_size_bytes)) as (file, metadata):
+    with open_base_file(storage, _StoredFile(stat.path, stat.file_size_bytes)) as (file, metadata):
         schema_json = read_footer(metadata, path=stat.path).avro_schema_json
         if schema_json is not None:
             return schema_json

@@ -58,7 +58,7 @@ class Choice(Protocol):
         ...
 
 
-class Chosen(NamedTuple):
+class FileChoice(NamedTuple):
     """The files of the partitions of a choice at one moment."""
 
     found: AllFiles
@@ -66,7 +66,7 @@ class Chosen(NamedTuple):
     """Partitions, or folders with all partitions below, that are not among them."""
 
     @classmethod
-    def of(cls, choice: Choice, all_files: AllFiles, left_out: int = 0) -> Chosen:
+    def of(cls, choice: Choice, all_files: AllFiles, left_out: int = 0) -> FileChoice:
         """Those of these folders that the choice admits."""
         folders = list(all_files.files)
         admitted = set(compress(folders, choice.wants(folders)))
@@ -94,12 +94,12 @@ class Listing(Protocol):
         """Partitions and files of the whole table: whoever wants the partitions mostly wants the files next."""
         ...
 
-    def chosen_files(self, choice: Choice) -> Chosen:
+    def chosen_files(self, choice: Choice) -> FileChoice:
         """The same of the partitions of a choice; others are not looked into where their paths say so."""
-        return Chosen.of(choice, self.all_files())
+        return FileChoice.of(choice, self.all_files())
 
 
-class Made(NamedTuple):
+class DerivedColumn(NamedTuple):
     """What a function makes of a column, as expression indexes name it."""
 
     function: str
@@ -122,7 +122,9 @@ class Catalogue(Protocol):
         """Column -> its bounds in each of these base files; None where they are not known."""
         ...
 
-    def made_bounds(self, timeline: Timeline, value: Made, paths: Sequence[str]) -> Sequence[ValueRange | None] | None:
+    def made_bounds(
+        self, timeline: Timeline, value: DerivedColumn, paths: Sequence[str]
+    ) -> Sequence[ValueRange | None] | None:
         """The bounds of what is made of a column in each of these files, logs among them; None where no index has them."""
         ...
 
@@ -167,7 +169,7 @@ class StorageListing:
     def all_files(self) -> AllFiles:
         return AllFiles.of(self._data_files())
 
-    def chosen_files(self, choice: Choice) -> Chosen:
+    def chosen_files(self, choice: Choice) -> FileChoice:
         folders, files, left_out = [""], [], 0
         for _ in range(choice.levels):
             infos = list(chain.from_iterable(self.storage.each(self.storage.list, folders)))
@@ -176,7 +178,7 @@ class StorageListing:
             folders = list(compress(below, choice.leads(below)))
             left_out += len(below) - len(folders)
         files += chain.from_iterable(self.storage.each(partial(self.storage.list, recursive=True), folders))
-        return Chosen.of(choice, AllFiles.of(files), left_out)
+        return FileChoice.of(choice, AllFiles.of(files), left_out)
 
     def _data_files(self) -> Iterable[FileInfo]:
         tops = self.storage.list("")

@@ -21,9 +21,9 @@ from hoodie.model.names import join
 from hoodie.options.values import ViewStore
 from hoodie.options.view import RemoteOptions
 from hoodie.storage.base import FileInfo
-from hoodie.storage.many import for_each
+from hoodie.storage.parallel import for_each
 from hoodie.timeline.timeline import Timeline, completed_and_compactions, timeline_hash
-from hoodie.view.listing import AllFiles, Choice, Chosen, Listing
+from hoodie.view.listing import AllFiles, Choice, FileChoice, Listing
 from hoodie.view.remote_client import NoAnswerError, RemoteClient, UnknownPathError
 
 log = logging.getLogger("hoodie")
@@ -182,9 +182,10 @@ class _RemoteListing:
     def all_files(self) -> AllFiles:
         return self.remote.ask(lambda: self.remote.all_files(self.timeline), lambda: self.local().all_files())
 
-    def chosen_files(self, choice: Choice) -> Chosen:
+    def chosen_files(self, choice: Choice) -> FileChoice:
         return self.remote.ask(
-            lambda: Chosen.of(choice, self.remote.all_files(self.timeline)), lambda: self.local().chosen_files(choice)
+            lambda: FileChoice.of(choice, self.remote.all_files(self.timeline)),
+            lambda: self.local().chosen_files(choice),
         )
 
 

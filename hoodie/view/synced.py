@@ -22,16 +22,16 @@ from typing import NamedTuple
 from hoodie.errors import CorruptFileError, InstantNotFoundError, UnsupportedTableError
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
+from hoodie.model.late import once
 from hoodie.model.names import SET_ASIDE, join
-from hoodie.model.once import once
 from hoodie.model.payloads import RestoreMetadata
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.committed import CommittedFiles
+from hoodie.view.commit_files import CommittedFiles
 from hoodie.view.file_store import Files, FileStore
-from hoodie.view.following import UNDOING, Changes, completed, counted_files, has_files_of, lost_track
-from hoodie.view.listing import AllFiles, Choice, Chosen, Listing
+from hoodie.view.listing import AllFiles, Choice, FileChoice, Listing
+from hoodie.view.timeline_changes import UNDOING, Changes, completed, counted_files, has_files_of, lost_track
 
 log = logging.getLogger("hoodie")
 
@@ -134,7 +134,7 @@ class _LostTrackError(Exception):
     """Why what was completed cannot be followed."""
 
 
-class _Learned(NamedTuple):
+class _ListingResult(NamedTuple):
     """What a listing showed."""
 
     files: AllFiles
@@ -237,7 +237,7 @@ class SyncedListing:
             listings = self.files_under(timeline, paths, unsettled)
             return AllFiles.of(info for infos in listings for info in infos if not info.is_folder)
 
-    def chosen_files_under(self, timeline: Timeline, choice: Choice, unsettled: frozenset[str] | None) -> Chosen:
+    def chosen_files_under(self, timeline: Timeline, choice: Choice, unsettled: frozenset[str] | None) -> FileChoice:
         """Where not all of the table is known, the storage is asked: the choice lists less than following would."""
         with self._files.lock:
             if self._files.is_whole:
@@ -248,7 +248,7 @@ class SyncedListing:
             paths_of_choice = list(compress(paths, choice.wants(paths)))
             listings = self.files_under(timeline, paths_of_choice, unsettled)
             files = AllFiles.of(info for infos in listings for info in infos if not info.is_folder)
-            return Chosen.of(choice, files, len(paths) - len(paths_of_choice))
+            return FileChoice.of(choice, files, len(paths) - len(paths_of_choice))
 
     # -- following -----------------------------------------------------------------------------------------------------
 
@@ -390,7 +390,7 @@ class SyncedListing:
         # One that was in doubt again at once is as it was listed: to be there now is enough for who began before.
         return {path: learned.files[path] if files is None else _infos(path, files) for path, files in pairs.items()}
 
-    def _learn(self, look: Callable[[], AllFiles], *, whole: bool) -> _Learned:
+    def _learn(self, look: Callable[[], AllFiles], *, whole: bool) -> _ListingResult:
         """Take in a listing."""
         files = self._files
         for _ in range(_LISTED_AGAIN):
@@ -403,8 +403,8 @@ class SyncedListing:
             if self._follow(after):
                 files.learned += len(listing.files)
                 files.save_if_due()
-                return _Learned(listing, is_kept=True)
-        return _Learned(listing, is_kept=False)
+                return _ListingResult(listing, is_kept=True)
+        return _ListingResult(listing, is_kept=False)
 
     def _committed_of(self, timeline: Timeline) -> CommittedFiles:
         if self._committed is None or self._committed_on != timeline.instants:
@@ -438,9 +438,9 @@ class _Under:
         listing = self.synced.only_listed(None)
         return listing.all_files() if listing else self.synced.all_files_under(self.timeline, self._unsettled)
 
-    def chosen_files(self, choice: Choice) -> Chosen:
+    def chosen_files(self, choice: Choice) -> FileChoice:
         if self.synced.at_once:
-            return Chosen.of(choice, self.all_files())
+            return FileChoice.of(choice, self.all_files())
         return self.synced.chosen_files_under(self.timeline, choice, self._unsettled)
 
 

@@ -12,19 +12,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from hoodie.errors import CorruptFileError, MissingFileError
-from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Instant, InstantTime
-from hoodie.model.names import PARTITION_METADATA, is_partition_path, join
-from hoodie.model.once import once
+from hoodie.model.late import once
+from hoodie.model.names import PARTITION_METADATA, hoodie_command, is_partition_path, join
 from hoodie.model.payloads import ClusteringPlan, CompactionPlan
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.active import ActiveTimeline
-from hoodie.timeline.archived import ArchivedTimeline
+from hoodie.timeline.archive import ArchivedTimeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.build import as_written, build_file_groups, in_reading_order, merged_slice, sliced_at, with_written
-from hoodie.view.committed import CommittedFiles, FoldedCommits
+from hoodie.view.commit_files import CommittedFiles, FoldedCommits
 from hoodie.view.listing import AllFiles, Choice, Listing
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 NOTHING_GONE: Mapping[str, Collection[str]] = MappingProxyType({})
 
 
-class Found(NamedTuple):
+class ViewState(NamedTuple):
     """What a view has found out; nothing of the storage that it asked."""
 
     timeline: Timeline
@@ -142,7 +141,7 @@ class FileSystemView:
     @classmethod
     def of(
         cls,
-        content: Found,
+        content: ViewState,
         listing: Listing,
         active: ActiveTimeline,
         archived: ArchivedTimeline | None = None,
@@ -158,9 +157,9 @@ class FileSystemView:
         return view
 
     @property
-    def content(self) -> Found:
+    def content(self) -> ViewState:
         """What another view of the table may go on with; both fill the same dictionaries."""
-        return Found(
+        return ViewState(
             self.timeline,
             self.committed.fold,
             self._groups,

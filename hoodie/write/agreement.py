@@ -24,7 +24,7 @@ from hoodie.model.names import PROPERTIES, join, name_of, parse_base_file
 from hoodie.options.table import KEYGEN_CLASS, KEYGEN_TYPE, PROPERTY_OF, flag_text, infer_key_generator
 from hoodie.options.values import KEY_GENERATOR_TYPES, KeyGeneratorType, key_generator_class
 from hoodie.storage.cache import Kind
-from hoodie.txn.same_table import require_same_table
+from hoodie.txn.critical import require_same_table
 from hoodie.view.context import Snapshot, TableContext, load_config
 
 _AGREED: Kind[bool] = Kind("properties that fit the table")

@@ -15,7 +15,7 @@ from hoodie.model.nested import nullable_within
 from hoodie.model.payloads import CommitMetadata
 from hoodie.model.results import CommitResult
 from hoodie.options.table import TableConfig
-from hoodie.txn.conflict import Footing
+from hoodie.txn.conflict import WriteBasis
 from hoodie.txn.transaction import Transaction
 from hoodie.view.columns import first_history, history_with
 from hoodie.view.context import Snapshot, TableContext
@@ -47,7 +47,7 @@ def run_alter(context: TableContext, change: ColumnChange) -> CommitResult:
         transaction.history = history_with(before, after._replace(version=int(transaction.instant.padded)))
         schema = nullable_within(schema_of(after.columns))
         metadata = commit_metadata((), operation=_ALTER, schema=schema, table_name=context.config.name)
-        transaction.commit(metadata, Footing())
+        transaction.commit(metadata, WriteBasis())
     return replace(
         CommitResult.of(transaction.instant, _ALTER, (), completed=transaction.completed_at),
         seconds=time.monotonic() - started,

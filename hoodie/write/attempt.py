@@ -19,41 +19,41 @@ from itertools import count
 import pyarrow as pa
 
 from hoodie.errors import CommitConflictError
+from hoodie.filegroup.deleted_rows import can_revive
 from hoodie.filegroup.equal_texts import key_texts
-from hoodie.filegroup.revived import can_revive
 from hoodie.filegroup.row_copies import how_to_copy, staged_copies
-from hoodie.filegroup.together import run_tasks
+from hoodie.filegroup.small_files import run_tasks
 from hoodie.format.plan_avro import encode_replace_plan
-from hoodie.model.commands import hoodie_command
 from hoodie.model.enums import Action, TableType, UpdateStrategy, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice, LogFile
 from hoodie.model.index_results import format_ways
+from hoodie.model.names import hoodie_command
 from hoodie.model.nested import field_at
 from hoodie.model.payloads import NON_BLOCKING, CommitMetadata, WriteStat
 from hoodie.model.plans import AppendTask, WriteContext, WriteResult
 from hoodie.model.results import CommitResult
 from hoodie.model.streams import format_batch
 from hoodie.options.clustering import ClusteringOptions
-from hoodie.options.fits import check_non_blocking
+from hoodie.options.compatibility import check_non_blocking
 from hoodie.options.option import option_name
 from hoodie.options.values import OUTSIDE_INDEXES, LogBlockFormat
 from hoodie.options.write import WriteOptions
-from hoodie.storage.many import together
+from hoodie.storage.parallel import together
 from hoodie.telemetry import note, span
-from hoodie.txn.ahead import Ahead
-from hoodie.txn.conflict import Footing, format_absent_in
+from hoodie.txn.conflict import WriteBasis, format_absent_in
+from hoodie.txn.earlier_writers import Ahead
 from hoodie.txn.transaction import OutdatedPlanError, Transaction
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.adapt import adapted
 from hoodie.write.batch import Batch
 from hoodie.write.operation_rules import OperationRules, Replaces, Step, labelled, steps_of
 from hoodie.write.overwrite import overwritten_partitions, replacing
-from hoodie.write.placement import Located, placement_of
+from hoodie.write.placement import Location, placement_of
 from hoodie.write.plan import MAX_GROWTH, SPARING_GROWTH, Sizing, Target, WritePlan, rewriting
 from hoodie.write.publish import commit_metadata, publish_files
 from hoodie.write.schema import leave_of
-from hoodie.write.since_prepared import StaleSnapshotError, require_same_columns, require_same_rows, schema_after
 from hoodie.write.streams import committed_since
+from hoodie.write.table_changes import StaleSnapshotError, require_same_columns, require_same_rows, schema_after
 from hoodie.write.validators import validate
 
 log = logging.getLogger("hoodie")
@@ -67,7 +67,7 @@ _QUICK_BYTES = 8 * 1024 * 1024
 
 
 @dataclass
-class Written:
+class TaskResults:
     """What the tasks of a plan made, by their numbers."""
 
     results: dict[int, WriteResult | None] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class Attempt:
         batch: Batch,
         options: WriteOptions,
         snapshot: Snapshot,
-        earlier: Located | None = None,
+        earlier: Location | None = None,
     ) -> None:
         if context.concurrency.non_blocking:
             check_non_blocking(context.config, batch.operation)
@@ -138,14 +138,14 @@ class Attempt:
         with ExitStack() as hold:
             return self._run_located(located, hold)
 
-    def _run_located(self, located: Located, hold: ExitStack) -> CommitResult:
+    def _run_located(self, located: Location, hold: ExitStack) -> CommitResult:
         """Plan, write and publish; `hold` gets the lock, until the instant is known and the files are being written."""
         storage = self._context.storage
         with span("write.plan"):
             transaction, plan = self.plan(located, hold)
             note(instant=transaction.instant, files=len(plan.tasks))
         with transaction:
-            written = Written()
+            written = TaskResults()
             if storage.can.at_once == 1 or transaction.ahead.writes:  # else a request that the files need not wait for
                 hold.close()
             for turn in count(1):
@@ -166,7 +166,7 @@ class Attempt:
     def _nothing(self) -> CommitResult:
         return CommitResult(None, self._batch.operation, seconds=time.monotonic() - self._batch.started_s)
 
-    def _tagged(self, snapshot: Snapshot) -> Located:
+    def _tagged(self, snapshot: Snapshot) -> Location:
         with span("write.tag"):
             return self.locate(snapshot)
 
@@ -176,14 +176,14 @@ class Attempt:
             return False
         return not self._snapshot.view.written_slices(self._overwritten(self._snapshot))
 
-    def locate(self, snapshot: Snapshot) -> Located:
+    def locate(self, snapshot: Snapshot) -> Location:
         """Where the rows go, as far as an index has to find it out before there is an instant."""
         batch = replace(self._batch, schema=self._schema, chunks=self._batch.chunks if self._places_rows else ())
         result = self._placement.locate(self._context, batch, snapshot, self._label, self.located)
         self.located = result
         return result
 
-    def plan(self, located: Located, hold: ExitStack | None = None) -> tuple[Transaction, WritePlan]:
+    def plan(self, located: Location, hold: ExitStack | None = None) -> tuple[Transaction, WritePlan]:
         """The instant, and which files it writes; `hold` as `Transaction.start` takes it."""
         return Transaction.start(
             self._context,
@@ -200,7 +200,7 @@ class Attempt:
         """Which files would be written now; nothing is, and there is no instant."""
         return self._plan_on(self.locate(self._snapshot), self._snapshot, Ahead({}))
 
-    def write(self, transaction: Transaction, plan: WritePlan, written: Written) -> WritePlan:
+    def write(self, transaction: Transaction, plan: WritePlan, written: TaskResults) -> WritePlan:
         """Make the files that are not there yet, in the staging folder; gives the plan that they are of.
 
         Where logs would bring values of deleted rows back, their file groups get new base files in place of them.
@@ -228,7 +228,7 @@ class Attempt:
         self._run(transaction, plan, written)
         return plan
 
-    def _run(self, transaction: Transaction, plan: WritePlan, written: Written) -> None:
+    def _run(self, transaction: Transaction, plan: WritePlan, written: TaskResults) -> None:
         context, batch = self._context, self._batch
         tasks = [task for task in plan.tasks if task.number not in written.results]
         how = self._write_context(transaction, plan)
@@ -277,7 +277,7 @@ class Attempt:
             held_key_bytes=self._placement.key_bytes_to_hold(context, batch, len(plan.tasks)),
         )
 
-    def publish(self, transaction: Transaction, plan: WritePlan, written: Written) -> None:
+    def publish(self, transaction: Transaction, plan: WritePlan, written: TaskResults) -> None:
         """Give the files their names and complete the instant: from then on readers see them."""
         context, options = self._context, self._options
         fresh = [task.number for task in plan.tasks if task.number not in written.published]
@@ -322,8 +322,8 @@ class Attempt:
             transaction.commit(metadata, self._footing(plan), name_files=name_files if names_late else None)
 
     def adapt(
-        self, transaction: Transaction, plan: WritePlan, written: Written, outdated: OutdatedPlanError
-    ) -> tuple[Located, WritePlan]:
+        self, transaction: Transaction, plan: WritePlan, written: TaskResults, outdated: OutdatedPlanError
+    ) -> tuple[Location, WritePlan]:
         """The plan for the newest snapshot, under the same instant; deletes the written files that it does not need.
 
         Raises:
@@ -352,7 +352,9 @@ class Attempt:
         transaction.follow(now, _described(changed, self._batch.operation))
         return located, changed
 
-    def result(self, transaction: Transaction, plan: WritePlan, located: Located, written: Written) -> CommitResult:
+    def result(
+        self, transaction: Transaction, plan: WritePlan, located: Location, written: TaskResults
+    ) -> CommitResult:
         """What the write did."""
         results = written.of(plan)
         stats = [result.stat for result in results]
@@ -378,7 +380,7 @@ class Attempt:
             engine=self._batch.engine.name,
         )
 
-    def _footing(self, plan: WritePlan) -> Footing:
+    def _footing(self, plan: WritePlan) -> WriteBasis:
         appended: dict[FileGroupId, int] = {}
         for task in plan.tasks if self._logs_stand_alone else ():
             if isinstance(task, AppendTask) and task.slice.group not in plan.origins:
@@ -388,7 +390,7 @@ class Attempt:
         # Where keys are unique in the whole table a delete may mean that another write has moved the row.
         heeds_deletes = self._heeds_deletes or self._placement.is_global
         only_appends = self._is_non_blocking and all(isinstance(task, AppendTask) for task in plan.tasks)
-        return Footing(
+        return WriteBasis(
             plan.based_on, plan.absent_in, appended, heeds_deletes, non_blocking=only_appends, starts=plan.starts
         )
 
@@ -431,7 +433,7 @@ class Attempt:
             stored=snapshot.view.every_partition(),
         )
 
-    def _plan_on(self, located: Located, now: Snapshot, ahead: Ahead, own: frozenset[str] = frozenset()) -> WritePlan:
+    def _plan_on(self, located: Location, now: Snapshot, ahead: Ahead, own: frozenset[str] = frozenset()) -> WritePlan:
         """Plan on the slices as they are under the lock; what was located must still be true. `own`: logs of this write itself."""
         name = self._context.config.name
         if self._snapshot.timeline.is_archived_on(now.timeline):

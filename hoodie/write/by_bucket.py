@@ -3,6 +3,10 @@
 It must not be: on merge-on-read tables keys stand in logs only. The first rows of a bucket make its base file. Later ones go to the
 log of its file group on merge-on-read tables, new keys too, and are merged into a new base file on copy-on-write ones: what Apache
 Hudi does (observed, integration/test_bucket_with_hudi.py). Of a non-blocking writer the first rows go to a log, too.
+
+With consistent buckets the hash names a node of the partition's hash ring, and that the file group (`ByRing`). The number of buckets
+changes: if a clustering was completed since the rows were placed, the write looks again. File ids follow from the ring, so two
+writers that start a bucket at once name the same file group, and one of them has to go again.
 """
 
 from __future__ import annotations
@@ -14,10 +18,12 @@ from functools import partial
 from itertools import chain, count
 from typing import ClassVar
 
+from hoodie.format.hash_ring import first_ring, renewed_ring
 from hoodie.hashes.of_buckets import bucket_file_id, bucket_of_file_id, shared_bucket_file_id
 from hoodie.index.bloom import pieces_by_partition
 from hoodie.index.bucket import plan_buckets, run_buckets, slices_by_bucket
-from hoodie.model.buckets import BucketLayout, BucketRows
+from hoodie.index.rings import is_on, is_spent, rings_of
+from hoodie.model.buckets import BucketLayout, BucketRows, HashRing
 from hoodie.model.enums import TableType
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import InstantTime
@@ -27,7 +33,7 @@ from hoodie.options.write import WriteOptions
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.view import FileSystemView
 from hoodie.write.batch import Batch
-from hoodie.write.operation_rules import OperationRules, Step
+from hoodie.write.operation_rules import OperationRules, Replaces, Step
 from hoodie.write.plan import Target, WritePlan, append_of, merge_of
 
 
@@ -172,3 +178,71 @@ def _slice_to_start(partition_path: str, bucket: int, target: Target) -> FileSli
     new = (FileGroupId(partition_path, shared_bucket_file_id(bucket, nth)) for nth in count())
     group = next(group for group in chain(unfinished, new) if group not in target.replaced)
     return FileSlice(group, InstantTime(), None, ())
+
+
+@dataclass(frozen=True)
+class FoundNodes(FoundBuckets):
+    """Rows of a batch by partition and bucket: true while the partitions have these rings."""
+
+    rings: Mapping[str, HashRing]
+
+    def holds(self, slices: Sequence[FileSlice], view: FileSystemView) -> bool:
+        by_partition: dict[str, list[FileSlice]] = {path: [] for path in self.rings}
+        for each in slices:
+            by_partition[each.group.partition_path].append(each)
+        return all(is_on(ring, by_partition[path], view) for path, ring in self.rings.items())
+
+    def plan(self, target: Target) -> WritePlan:
+        stored = {
+            (each.group.partition_path, self.rings[each.group.partition_path].numbers[each.group.file_id]): each
+            for each in target.slices
+        }
+        return plan_bucket_write(
+            self.rows,
+            self.pieces,
+            target,
+            stored=stored,
+            file_id=lambda partition_path, bucket: self.rings[partition_path].nodes[bucket].file_id,
+            inserts=self.inserts,
+        )
+
+
+@dataclass(frozen=True)
+class ByRing(ByBucket):
+    replaces: bool = False
+    """Rows go to new file groups, as `txn/hash_rings.py` puts them on the ring."""
+    rows_may_move: ClassVar = True
+
+    @classmethod
+    def of(cls, config: TableConfig, rules: OperationRules, options: WriteOptions) -> ByRing:
+        if config.buckets is None:
+            raise ValueError(f"table {config.name!r} has no buckets")
+        return cls(config.buckets, rules.inserts, replaces=rules.replaces is not Replaces.NOTHING)
+
+    def locate(
+        self,
+        context: TableContext,
+        batch: Batch,
+        snapshot: Snapshot,
+        label: Callable[[Step], str],
+        earlier: object = None,
+    ) -> FoundNodes:
+        pieces = pieces_by_partition(batch.chunks)
+        count = self.layout.count
+        new_count = count if self.inserts else None
+        rings = rings_of(context.storage, snapshot, pieces, new_count=new_count, strict=not self.replaces)
+        if self.replaces:
+            rings = {path: _renewed(ring, snapshot) for path, ring in rings.items()}
+        # A partition without a ring has no rows to delete.
+        rings |= {path: first_ring(path, count) for path in pieces.keys() - rings.keys()}
+        if isinstance(earlier, FoundNodes) and earlier.layout == self.layout and earlier.rings == rings:
+            return earlier
+        tasks = plan_buckets(batch.chunks, self.layout, stage_to=batch.folder, rings=rings)
+        rows_of_tasks = batch.engine.run(partial(run_buckets, context.storage), tasks, label=label(Step.HASH))
+        return FoundNodes([rows for each in rows_of_tasks for rows in each], pieces, self.layout, self.inserts, rings)
+
+
+def _renewed(ring: HashRing, snapshot: Snapshot) -> HashRing:
+    """What the ring is once its partition is overwritten."""
+    slices = snapshot.view.latest_slices([ring.partition_path])
+    return renewed_ring(ring, ring.instant) if is_spent(ring, slices, snapshot.view) else ring

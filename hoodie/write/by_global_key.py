@@ -13,8 +13,8 @@ from functools import partial
 from typing import ClassVar
 
 from hoodie.index.bloom import pieces_by_partition, whole_pieces
-from hoodie.index.moves import Moved, MoveTask, found_twice, run_moves
-from hoodie.keygen.unstored import unstored_of
+from hoodie.index.moves import MoveResult, MoveTask, found_twice, run_moves
+from hoodie.keygen.virtual_columns import unstored_of
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import InstantTime
 from hoodie.model.plans import LookupResult, Matches, WriteContext
@@ -28,7 +28,7 @@ from hoodie.write.batch import Batch
 from hoodie.write.by_key import ByKey, FoundKeys, bases_of
 from hoodie.write.keys import table_keys
 from hoodie.write.operation_rules import OperationRules, Step
-from hoodie.write.plan import Tagged
+from hoodie.write.plan import TaggedBatch
 
 _SHARE_ROWS = 1_000_000
 """Rows of a batch that one task decides on."""
@@ -58,7 +58,7 @@ class ByGlobalKey(ByKey, ABC):
         earlier: object = None,
     ) -> FoundKeys:
         pieces = pieces_by_partition(batch.chunks)
-        tagged = Tagged(pieces, inserts=self.inserts, updates=self.updates, concat=self.concat, ranged=self.ranged)
+        tagged = TaggedBatch(pieces, inserts=self.inserts, updates=self.updates, concat=self.concat, ranged=self.ranged)
         if self.step is None:
             return FoundKeys(tagged)
         slices = snapshot.view.latest_slices(snapshot.view.every_partition())
@@ -146,12 +146,12 @@ def _holders(
 
 
 def _tagged(
-    tagged: Tagged,
+    tagged: TaggedBatch,
     tasks: Sequence[MoveTask],
-    moved: Sequence[Moved],
+    moved: Sequence[MoveResult],
     holders: Sequence[tuple[FileSlice, list[LookupResult]]],
     lookups: Sequence[LookupResult],
-) -> Tagged:
+) -> TaggedBatch:
     """The tagged batch, with the rows that move standing for others."""
     if not tasks:
         return replace(tagged, lookups=lookups)

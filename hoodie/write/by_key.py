@@ -14,7 +14,7 @@ from hoodie.filegroup.chunks import load_chunk, load_rows
 from hoodie.index.bloom import packed_lookups, pieces_by_partition, plan_lookup, run_lookups
 from hoodie.index.record_places import RECORD_INDEX
 from hoodie.index.stored_keys import KnownFiles, held_key_bytes
-from hoodie.keygen.unstored import unstored_of
+from hoodie.keygen.virtual_columns import unstored_of
 from hoodie.model.enums import TableType
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import InstantTime
@@ -27,14 +27,14 @@ from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.view import FileSystemView
 from hoodie.write.batch import Batch
 from hoodie.write.operation_rules import OperationRules, Step
-from hoodie.write.plan import Tagged, Target, WritePlan, plan_write
+from hoodie.write.plan import TaggedBatch, Target, WritePlan, plan_write
 
 
 @dataclass(frozen=True)
 class FoundKeys:
     """Rows of a batch with the base files that hold their keys."""
 
-    tagged: Tagged
+    tagged: TaggedBatch
     lookups: Sequence[LookupResult] = ()
     """As they were found."""
     looked_into: Mapping[FileGroupId, str] | None = None
@@ -106,7 +106,7 @@ class ByKey:
         earlier: object = None,
     ) -> FoundKeys:
         pieces = pieces_by_partition(batch.chunks)
-        tagged = Tagged(pieces, inserts=self.inserts, updates=self.updates, concat=self.concat, ranged=self.ranged)
+        tagged = TaggedBatch(pieces, inserts=self.inserts, updates=self.updates, concat=self.concat, ranged=self.ranged)
         if self.step is None:
             return FoundKeys(tagged)
         slices = snapshot.view.latest_slices(pieces)

@@ -17,8 +17,8 @@ from hoodie.errors import OptionError, SchemaError
 from hoodie.format.column_ids import kind_of, numbered, type_of
 from hoodie.model.columns import ARRAY, MAP, RECORD, Column, ColumnSet, all_ids
 from hoodie.model.meta_fields import META_COLUMNS
-from hoodie.write.given_schema import parse_type
 from hoodie.write.schema import storable_type, untyped_part
+from hoodie.write.schema_input import parse_type
 
 ColumnChange = Callable[[ColumnSet, frozenset[str]], ColumnSet]
 """Gives the columns after it. It gets those before, and the paths of columns that keys, paths and the order of rows are made of.

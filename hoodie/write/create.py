@@ -11,12 +11,11 @@ import pyarrow as pa
 from hoodie.errors import KeyFieldError, OptionError, TableExistsError, UnsupportedTableError
 from hoodie.format.avro_schema import avro_from_arrow
 from hoodie.format.properties import format_properties
-from hoodie.index.bucket_rules import keep_rules
+from hoodie.index.rings import keep_rules
 from hoodie.keygen.generator import KeyGenerator, key_generator
-from hoodie.model.commands import hoodie_command
-from hoodie.model.names import BOOTSTRAP_BEGUN, PROPERTIES, name_of
+from hoodie.model.names import BOOTSTRAP_BEGUN, PROPERTIES, hoodie_command, name_of
+from hoodie.options.compatibility import check_non_blocking
 from hoodie.options.concurrency import CONCURRENCY, ConcurrencyOptions
-from hoodie.options.fits import check_non_blocking
 from hoodie.options.table import DROP_COLUMNS, parse_table_config, table_properties
 from hoodie.options.table_options import TableOptions
 from hoodie.storage.base import Storage

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import pyarrow as pa
 
 from hoodie.errors import SchemaError
-from hoodie.write.fit import UnfitError, exactly
+from hoodie.write.casting import UnfitError, exactly
 from hoodie.write.python_values import array_of, is_plain
 from hoodie.write.schema import storable_type, takes, untyped_part
 

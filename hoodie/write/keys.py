@@ -16,7 +16,7 @@ from hoodie.errors import HoodieError, KeyFieldError, OptionError, UnsupportedTa
 from hoodie.filegroup.slice_reader import open_base_file, stored_batches
 from hoodie.keygen.columns import column
 from hoodie.keygen.generator import KeyGenerator, key_generator
-from hoodie.keygen.unstored import folder_values, repeated
+from hoodie.keygen.virtual_columns import folder_values, repeated
 from hoodie.model.enums import WriteOperation
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import folder_of

@@ -20,21 +20,21 @@ from hoodie.format.bucket_rules import RULES
 from hoodie.format.properties import format_properties, parse_properties_file
 from hoodie.hashes.of_buckets import bucket_of_file_id
 from hoodie.index.bucket import Evidence, evidence_of, hash_field_choices, looks_bucketed
-from hoodie.index.bucket_rules import keep_rules, ruled
-from hoodie.keygen.unstored import unstored_of
+from hoodie.index.rings import keep_rules, ruled
+from hoodie.keygen.virtual_columns import unstored_of
 from hoodie.model.buckets import BUCKET_INDEX, RINGS, BucketEngine, BucketLayout
 from hoodie.model.files import FileSlice
 from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP
 from hoodie.options.buckets import asked_layout, layout_properties
-from hoodie.options.fits import check_against, check_writable
+from hoodie.options.compatibility import check_against, check_writable
 from hoodie.options.index import IndexOptions
 from hoodie.options.table import TableConfig
 from hoodie.options.table_options import TableOptions
 from hoodie.options.values import IndexType
 from hoodie.storage.base import FileInfo, Storage
-from hoodie.storage.many import together
+from hoodie.storage.parallel import together
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.same_table import require_same_table
+from hoodie.txn.critical import require_same_table
 from hoodie.view.context import Snapshot, TableContext, load_config
 from hoodie.view.view import FileSystemView
 from hoodie.write.ring_layout import ring_layout

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from hoodie.engine.base import Engine, Records
 from hoodie.engine.local import LocalEngine
-from hoodie.filegroup.together import run_tasks
+from hoodie.filegroup.small_files import run_tasks
 from hoodie.index.bloom import pieces_by_partition
 from hoodie.model.enums import WriteOperation
 from hoodie.model.payloads import NEW_GROUPS_ONLY, CommitMetadata
@@ -28,17 +28,17 @@ from hoodie.model.plans import Chunk, WriteContext, WriteResult
 from hoodie.model.results import CommitResult
 from hoodie.options.values import SortMode
 from hoodie.options.write import WriteOptions
-from hoodie.txn.conflict import Footing
+from hoodie.txn.conflict import WriteBasis
 from hoodie.txn.transaction import Transaction
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.attempt import action_of
 from hoodie.write.load_part import run_load_part
 from hoodie.write.operation_rules import OperationRules, Replaces, Step, labelled
 from hoodie.write.placement import placement_of
-from hoodie.write.plan import Sizing, Tagged, Target, plan_write
+from hoodie.write.plan import Sizing, TaggedBatch, Target, plan_write
 from hoodie.write.publish import commit_metadata, publish_files
-from hoodie.write.since_prepared import require_same_columns
 from hoodie.write.stage import plan_preparation
+from hoodie.write.table_changes import require_same_columns
 from hoodie.write.validators import validate
 
 
@@ -110,7 +110,7 @@ def run_load(
                 extra=options.commit_entries,
             )
             validate(context, metadata, options.validators)
-            transaction.commit(metadata, Footing())
+            transaction.commit(metadata, WriteBasis())
     if not results:
         return CommitResult(None, operation, seconds=time.monotonic() - started)
     return replace(
@@ -132,7 +132,7 @@ def _write_rest(
 ) -> list[WriteResult]:
     """New files for the rows that were handed back; `first`: the least task number that no worker has."""
     plan = plan_write(
-        Tagged(pieces_by_partition(chunks)),
+        TaggedBatch(pieces_by_partition(chunks)),
         Target(
             (),
             context.config.table_type,

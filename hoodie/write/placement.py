@@ -20,17 +20,16 @@ from hoodie.options.write import WriteOptions
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.view import FileSystemView
 from hoodie.write.batch import Batch
-from hoodie.write.by_bucket import ByBucket
+from hoodie.write.by_bucket import ByBucket, ByRing
+from hoodie.write.by_external import ByHBase, ByOwnIndex
 from hoodie.write.by_global_key import ByGlobalBloom, ByGlobalSimple
 from hoodie.write.by_key import ByKey
-from hoodie.write.by_outside import ByHBase, ByOwnIndex
 from hoodie.write.by_record_index import ByPartitionedIndex, ByRecordIndex
-from hoodie.write.by_ring import ByRing
 from hoodie.write.operation_rules import OperationRules, Step
 from hoodie.write.plan import Target, WritePlan
 
 
-class Located(Protocol):
+class Location(Protocol):
     """What an index found out about the rows of a batch."""
 
     @property
@@ -79,7 +78,7 @@ class Placement(Protocol):
         snapshot: Snapshot,
         label: Callable[[Step], str],
         earlier: object = None,
-    ) -> Located:
+    ) -> Location:
         """Find the places of the batch's rows in the files of a snapshot.
 
         `earlier`: what this, or another placement, found out of the same batch on an earlier snapshot. Files that have not changed

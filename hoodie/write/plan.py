@@ -17,8 +17,8 @@ from dataclasses import dataclass, field, fields, replace
 from hoodie.model.enums import TableType
 from hoodie.model.files import FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import InstantTime
+from hoodie.model.late import once
 from hoodie.model.names import new_file_id
-from hoodie.model.once import once
 from hoodie.model.plans import (
     COLUMNAR_SHRINK,
     AppendTask,
@@ -53,7 +53,7 @@ class Sizing:
 
 
 @dataclass(frozen=True)
-class Tagged:
+class TaggedBatch:
     """What the look-up found out about a batch."""
 
     pieces: Mapping[str, Sequence[ChunkPiece]]
@@ -97,7 +97,7 @@ class WritePlan:
     replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By partition path: ids of the file groups that the write replaces; in `based_on` too."""
     origins: frozenset[FileGroupId] = frozenset()
-    """As `Tagged` has it: what is written elsewhere depends on their rows."""
+    """As `TaggedBatch` has it: what is written elsewhere depends on their rows."""
     starts: frozenset[FileGroupId] = frozenset()
     """File groups that begin with a log: other non-blocking writers may begin them, too."""
 
@@ -128,7 +128,7 @@ class Target:
     """File groups whose ids are spent."""
 
 
-def plan_write(tagged: Tagged, target: Target) -> WritePlan:
+def plan_write(tagged: TaggedBatch, target: Target) -> WritePlan:
     """Tasks for a tagged batch."""
     by_partition: dict[str, list[FileSlice]] = {}
     for file_slice in target.slices:
@@ -217,7 +217,7 @@ def next_log_version(file_slice: FileSlice) -> int:
 
 
 def _insert_shares(
-    tagged: Tagged, partition_path: str, slices: Sequence[FileSlice], target: Target
+    tagged: TaggedBatch, partition_path: str, slices: Sequence[FileSlice], target: Target
 ) -> dict[str, Inserts]:
     """File id -> its share of the partition's new rows; ids that are not in the slices are new file groups."""
     pieces = tuple(tagged.pieces[partition_path])
@@ -253,7 +253,7 @@ def _insert_shares(
     return shares
 
 
-def _matches_in(tagged: Tagged, partition_path: str, slices: Sequence[FileSlice]) -> tuple[Matches, ...]:
+def _matches_in(tagged: TaggedBatch, partition_path: str, slices: Sequence[FileSlice]) -> tuple[Matches, ...]:
     """The rows whose keys are in these slices of the partition, and the rows that others stand for."""
     file_ids = {s.group.file_id for s in slices}
     lookups = tagged.lookups_in.get(partition_path, ())
@@ -261,7 +261,7 @@ def _matches_in(tagged: Tagged, partition_path: str, slices: Sequence[FileSlice]
     return (*stored, *tagged.aside.get(partition_path, ()))
 
 
-def _fresh(tagged: Tagged, partition_path: str, stored_matches: Sequence[Matches]) -> int:
+def _fresh(tagged: TaggedBatch, partition_path: str, stored_matches: Sequence[Matches]) -> int:
     """How many rows of a partition have other keys than these."""
     rows = sum(piece.span.length for piece in tagged.pieces[partition_path])
     return max(0, rows - sum(matches.count for matches in stored_matches))
@@ -299,7 +299,7 @@ def _capacity(file_slice: FileSlice, fresh: int, row_bytes: float, target: Targe
     return int((sizing.max_file_bytes - file_slice.base.rows_bytes) / row_bytes)
 
 
-def _row_bytes(tagged: Tagged, pieces: Sequence[ChunkPiece], partition_path: str) -> float:
+def _row_bytes(tagged: TaggedBatch, pieces: Sequence[ChunkPiece], partition_path: str) -> float:
     """Stored size of a row: as the files of the partition show, else guessed from the batch."""
     files = [r for r in tagged.lookups_in.get(partition_path, ()) if r.record_count]
     if files:

@@ -18,7 +18,7 @@ from hoodie.model.names import PARTITION_METADATA, join, name_of
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.model.plans import StagedFile, WriteResult
 from hoodie.storage.base import Storage
-from hoodie.storage.many import together
+from hoodie.storage.parallel import together
 from hoodie.view.context import TableContext
 
 

@@ -10,7 +10,7 @@ from hoodie.errors import OptionError, UnsupportedTableError
 from hoodie.hashes.of_buckets import ring_hashes
 from hoodie.index.bucket import hash_field_choices, some_keys
 from hoodie.index.rings import rings_of
-from hoodie.keygen.unstored import unstored_of
+from hoodie.keygen.virtual_columns import unstored_of
 from hoodie.model.buckets import BucketEngine, BucketLayout, places_on
 from hoodie.options.buckets import DEFAULT_COUNT
 from hoodie.options.index import IndexOptions

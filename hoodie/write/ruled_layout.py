@@ -5,8 +5,8 @@ from __future__ import annotations
 from hoodie.errors import OptionError, UnsupportedTableError
 from hoodie.hashes.of_buckets import bucket_numbers, bucket_of_file_id
 from hoodie.index.bucket import hash_field_choices, some_keys
-from hoodie.index.bucket_rules import ruled
-from hoodie.keygen.unstored import unstored_of
+from hoodie.index.rings import ruled
+from hoodie.keygen.virtual_columns import unstored_of
 from hoodie.model.buckets import BucketEngine, BucketLayout
 from hoodie.options.buckets import DEFAULT_COUNT
 from hoodie.options.index import IndexOptions

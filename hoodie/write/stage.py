@@ -16,7 +16,7 @@ from hoodie.engine.base import Engine, Records
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import CommitConflictError, OptionError
 from hoodie.filegroup.chunks import sorted_chunks
-from hoodie.keygen.unstored import folder_values
+from hoodie.keygen.virtual_columns import folder_values
 from hoodie.model.enums import WriteOperation
 from hoodie.model.names import name_of, staging_folder
 from hoodie.model.plans import DELETED, Chunk

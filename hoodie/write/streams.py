@@ -8,7 +8,7 @@ from itertools import chain
 from hoodie.errors import OptionError
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import CommitMetadata
-from hoodie.model.streams import Recorded, StreamBatch, parse_batch
+from hoodie.model.streams import BatchRecord, StreamBatch, parse_batch
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import Snapshot
 
@@ -54,7 +54,7 @@ def every_commit(snapshot: Snapshot) -> Iterator[Mapping[str, str]]:
         yield metadata.extra
 
 
-def _newest(commits: Iterable[CommitMetadata], batch: StreamBatch) -> Recorded | None:
+def _newest(commits: Iterable[CommitMetadata], batch: StreamBatch) -> BatchRecord | None:
     return next(
         (recorded_batch for each in commits if (recorded_batch := parse_batch(each.extra, batch)) is not None), None
     )

@@ -14,14 +14,14 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from hoodie.read.condition import Column as Named
-from hoodie.read.condition import Computed, Condition, Function
+from hoodie.read.condition import Computation, Condition, Function
 from pyspark_hoodie.schema import spark_schema
 
 _DAY_US = 86_400 * 10**6
 
 
 def computed_column(
-    of: Computed,
+    of: Computation,
     column: Callable[[Named], Column],
     condition: Callable[[Condition], Column],
     literal: Callable[[pa.Scalar[Any]], Column],
@@ -57,7 +57,7 @@ def _column_of(
     condition: Callable[[Condition], Column],
     literal: Callable[[pa.Scalar[Any]], Column],
 ) -> Column:
-    if isinstance(of, str | Computed):
+    if isinstance(of, str | Computation):
         return column(of)
     if isinstance(of, Condition):
         return condition(of)
@@ -70,13 +70,13 @@ def _spark_type(kind: pa.DataType) -> Any:
     return spark_schema(pa.schema([("value", kind)])).fields[0].dataType
 
 
-def _cast(value: Column, of: Computed) -> Column:
+def _cast(value: Column, of: Computation) -> Column:
     kind: Any = of.kind
     if pa.types.is_timestamp(kind):  # another name of the zone
         return value
     if pa.types.is_date32(kind):  # of a timestamp; the day of UTC, not of the session
         source: Any = of.arguments[0]
-        is_zoned = isinstance(source, Computed) and getattr(source.kind, "tz", None) is not None
+        is_zoned = isinstance(source, Computation) and getattr(source.kind, "tz", None) is not None
         return _day(value) if is_zoned else value.cast("date")
     return value.cast(_spark_type(kind))
 

@@ -28,13 +28,13 @@ from hoodie.model.instant import Instant
 from hoodie.model.names import PROPERTIES, name_of
 from hoodie.model.nested import nullable_columns
 from hoodie.model.results import CommitResult
+from hoodie.options.compatibility import check_against
 from hoodie.options.defaults_file import load_defaults
-from hoodie.options.fits import check_against
-from hoodie.options.not_done import warn
 from hoodie.options.option import option_name
 from hoodie.options.parse import parse_read_options, parse_write_options
 from hoodie.options.read import ReadOptions
 from hoodie.options.table import TableConfig
+from hoodie.options.unsupported import warn
 from hoodie.options.values import OverwriteMode, SortMode
 from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.plan import plan_read
@@ -70,13 +70,13 @@ _MODES = {
 
 
 @dataclass(frozen=True)
-class _Written:
+class _SaveResult:
     result: CommitResult
     latest: str | None
     """The newest commit when the write was through: a later one means that the result is not the table's last."""
 
 
-_written: dict[str, _Written] = {}
+_written: dict[str, _SaveResult] = {}
 """Results of this process's writes by the table's URI."""
 
 
@@ -235,7 +235,7 @@ def _in_key_order(df: DataFrame, config: TableConfig) -> DataFrame:
 def remember(table: HoodieTable, result: CommitResult) -> CommitResult:
     """Keep the result for `last_result`, and give it back."""
     latest = table.timeline.latest_commit
-    _written[table.uri] = _Written(result, latest.time if latest else None)
+    _written[table.uri] = _SaveResult(result, latest.time if latest else None)
     return result
 
 

@@ -24,7 +24,7 @@ PLAIN = {"recursiveFileLookup": "true"}
 """No columns from folder names."""
 
 
-class Grouped(NamedTuple):
+class FileGrouping(NamedTuple):
     """Files of one scan, and what tells its reader how to take their folders."""
 
     files: list[ScanFile]
@@ -77,14 +77,14 @@ def _the_value(value_range: ValueRange) -> object:
     return value_range.low if same and not (isinstance(value_range.low, str) and "\0" in value_range.low) else _NO_VALUE
 
 
-def by_folders(context: TableContext, schema: pa.Schema, files: Sequence[ScanFile]) -> list[Grouped]:
+def by_folders(context: TableContext, schema: pa.Schema, files: Sequence[ScanFile]) -> list[FileGrouping]:
     """The files in at most two groups: those whose partition columns, all of them in `schema`, folders stand for, and others."""
     config = context.config
     kinds = {field.name: field.type for field in schema if field.name in config.partition_fields}
     root = context.storage.can.local_root
     able = config.hive_style and root is not None and kinds and len(kinds) == len(config.partition_fields)
     if not able or not all(_has_same_text(kind) for kind in kinds.values()) or "%" in "".join(kinds):
-        return [Grouped(list(files), PLAIN)]
+        return [FileGrouping(list(files), PLAIN)]
     folders = [folder_of(file.path) for file in files]
     distinct = list(dict.fromkeys(folders))
     place = {folder: at for at, folder in enumerate(distinct)}
@@ -100,7 +100,7 @@ def by_folders(context: TableContext, schema: pa.Schema, files: Sequence[ScanFil
         is_certain = holds is not None and exact and len(says) == len(kinds)
         same = is_certain and all(_is_same(says[name], each) for name, each in (holds or {}).items())
         (sure if same else others).append(file)
-    groups = [Grouped(sure, {"basePath": f"file:{root}"}), Grouped(others, PLAIN)]
+    groups = [FileGrouping(sure, {"basePath": f"file:{root}"}), FileGrouping(others, PLAIN)]
     return [group for group in groups if group.files]
 
 

@@ -223,7 +223,7 @@ def original(owner: Any, name: str) -> Any:
 
 
 @dataclass
-class _Said:
+class _CallState:
     """What was said to a reader or writer so far."""
 
     source: Any
@@ -275,7 +275,7 @@ def remembering(mixin: type, plain: Any, source: Any) -> Any:
     """Spark's reader or writer once more, as an object that remembers."""
     copy: Any = object.__new__(_subclass(mixin, plain.__class__))
     copy.__dict__.update(plain.__dict__)
-    copy._hoodie = _Said(source)
+    copy._hoodie = _CallState(source)
     return copy
 
 
@@ -285,7 +285,7 @@ def _subclass(mixin: Any, spark_class: Any) -> Any:
 
 
 class Remembers:
-    _hoodie: _Said
+    _hoodie: _CallState
 
     def format(self, source: str) -> Any:
         self._hoodie.format = source

@@ -22,11 +22,11 @@ from pyspark.sql.functions import col
 import hoodie
 from hoodie.engine.base import Records
 from hoodie.errors import OptionError
-from hoodie.ingestion.file_types import Looked, columns_of, look, looked_again, rows_of_file
+from hoodie.ingestion.file_types import FileContent, columns_of, look, looked_again, rows_of_file
 from hoodie.ingestion.folders import FolderSource
 from hoodie.ingestion.salvage import with_known_types
 from hoodie.ingestion.source import Bounds, Checkpoint, Round, Source
-from hoodie.ingestion.work import EMBEDDED, INPUT, INPUT_NAME, Prepared, keyless
+from hoodie.ingestion.work import EMBEDDED, INPUT, INPUT_NAME, PreparedRound, keyless
 from hoodie.model.ingest_results import IngestResult
 from hoodie.options.table_options import TableOptions
 from hoodie.options.write import WriteOptions, WriteRequest
@@ -94,7 +94,7 @@ class SparkWork:
         if new is None:
             return None
         engine = SparkEngine(self.spark, source.storage)
-        looked: Sequence[Looked] = engine.run(partial(look, source, schema), new.files, label="types of new files")
+        looked: Sequence[FileContent] = engine.run(partial(look, source, schema), new.files, label="types of new files")
         types = columns_of(looked)
         differing = [number for number, each in enumerate(looked) if each.differs_from(types)]
         again = engine.run(
@@ -107,10 +107,10 @@ class SparkWork:
         )
 
     @contextmanager
-    def prepared(self, table: HoodieTable, rows: Records, sql: str | None) -> Iterator[Prepared]:
+    def prepared(self, table: HoodieTable, rows: Records, sql: str | None) -> Iterator[PreparedRound]:
         frame = rows if isinstance(rows, DataFrame) else _frame(self.spark, rows)
         if not frame.columns:
-            yield Prepared(frame, 0)
+            yield PreparedRound(frame, 0)
             return
         with _transformed(self.spark, frame, sql) as transformed:
             cached_rows = transformed.persist()
@@ -149,17 +149,17 @@ def _transformed(spark: SparkSession, frame: DataFrame, sql: str | None) -> Iter
         spark.catalog.dropTempView(view)
 
 
-def _without_bad_keys(frame: DataFrame, fields: Sequence[str]) -> Prepared:
+def _without_bad_keys(frame: DataFrame, fields: Sequence[str]) -> PreparedRound:
     keys = [name for name in fields if name in frame.columns]
     count = frame.count()
     if not keys:
-        return Prepared(frame, count)
+        return PreparedRound(frame, count)
     has_key = reduce(lambda one, other: one | other, [col(quoted(name)).isNotNull() for name in keys])
     bad = _rows_of(frame.filter(~has_key))
     return (
-        Prepared(frame.filter(has_key), count - bad.num_rows, keyless(bad, keys))
+        PreparedRound(frame.filter(has_key), count - bad.num_rows, keyless(bad, keys))
         if bad.num_rows
-        else Prepared(frame, count)
+        else PreparedRound(frame, count)
     )
 
 

@@ -147,7 +147,7 @@ def read(spark: SparkSession, uri: str, *, storage_options: Mapping[str, str] | 
     """
     place = _Place.of(spark, uri, storage_options, {"create": False})
     numbers = spark.range(0, place.buckets, 1, place.buckets)
-    return numbers.mapInArrow(_Read(place), "key binary, value binary")
+    return numbers.mapInArrow(_StoreRead(place), "key binary, value binary")
 
 
 @dataclass(frozen=True)
@@ -255,7 +255,7 @@ class _Lookup:
 
 
 @dataclass(frozen=True)
-class _Read:
+class _StoreRead:
     place: _Place
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

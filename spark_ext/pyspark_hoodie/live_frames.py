@@ -18,7 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from pyspark_hoodie import dataframe, gone_files, hook
+from pyspark_hoodie import dataframe, hook, query_errors
 from pyspark_hoodie.frame_marks import has_marks, is_classic, marked_frames
 from pyspark_hoodie.java_code import compiled
 from pyspark_hoodie.reach import reached
@@ -32,9 +32,9 @@ def enable(spark: SparkSession) -> None:
     hook.replace_method(catalog, "refreshByPath", _and_frames)
     hook.replace_method(catalog, "refreshTable", _and_views)
     if is_classic(spark):
-        hook.replace_function("pyspark.errors.exceptions.captured", "convert_exception", gone_files.converted)
+        hook.replace_function("pyspark.errors.exceptions.captured", "convert_exception", query_errors.converted)
     else:
-        hook.replace_function("pyspark.sql.connect.client.core", "convert_exception", gone_files.received)
+        hook.replace_function("pyspark.sql.connect.client.core", "convert_exception", query_errors.received)
 
 
 def with_live_sides(df: DataFrame) -> DataFrame:

@@ -37,8 +37,8 @@ from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.file_index import MARK, bounded_scan
 from pyspark_hoodie.file_systems import sparks_root
 from pyspark_hoodie.file_types import FileTypes, Narrow
-from pyspark_hoodie.folders import PLAIN, Grouped, by_folders, stated_values
-from pyspark_hoodie.gone_files import remember
+from pyspark_hoodie.folders import PLAIN, FileGrouping, by_folders, stated_values
+from pyspark_hoodie.query_errors import remember
 from pyspark_hoodie.schema import spark_schema
 from pyspark_hoodie.where import filter_column, quoted
 
@@ -61,7 +61,7 @@ def plan_frame(spark: SparkSession, context: TableContext, plan: ReadPlan, *, wh
     frames = []
     for narrow, files in types.groups(scan_files.files):
         stored = _stored(plan, narrow)
-        groups = [Grouped(files, PLAIN)] if _is_classic(spark) else by_folders(context, stored, files)
+        groups = [FileGrouping(files, PLAIN)] if _is_classic(spark) else by_folders(context, stored, files)
         for group in groups:
             for together in parts_of(group.files):
                 scanned = group._replace(files=together)
@@ -157,7 +157,7 @@ def _scan(
     spark: SparkSession,
     context: TableContext,
     plan: ReadPlan,
-    group: Grouped,
+    group: FileGrouping,
     stored: pa.Schema,
     narrow: Narrow,
     *,

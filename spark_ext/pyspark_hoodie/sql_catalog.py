@@ -26,8 +26,8 @@ from hoodie.maintenance.alter import TableAlteration
 from hoodie.maintenance.base import OpenTable
 from hoodie.model.enums import WriteOperation
 from hoodie.model.results import CommitResult
-from hoodie.options.given import WRITES
 from hoodie.options.registry import GROUPS
+from hoodie.options.settings import WRITES
 from hoodie.table import is_table
 from hoodie.write.column_changes import ColumnChange, Together
 from pyspark_hoodie import dataframe, hook

@@ -20,8 +20,8 @@ from pyspark.sql.types import StructField, StructType
 
 from hoodie.errors import OptionError, SchemaError, TableExistsError
 from hoodie.format.variants import VARIANT, schema_with
+from hoodie.options.compatibility import check_against
 from hoodie.options.defaults_file import load_defaults
-from hoodie.options.fits import check_against
 from hoodie.options.option import key_of
 from hoodie.options.parse import parse_write_options
 from hoodie.options.table import TableConfig, parse_table_config, table_properties

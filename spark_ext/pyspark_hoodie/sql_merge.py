@@ -24,7 +24,7 @@ from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import DELETED
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
-from hoodie.read.condition import Among, Condition, Filled, Joined
+from hoodie.read.condition import Among, Condition, FilledValue, Junction
 from hoodie.write.keys import key_columns
 from hoodie.write.placement import is_global, looks_up
 from pyspark_hoodie.arrow_frame import arrow_frame
@@ -308,10 +308,10 @@ def _having(keys: pa.Table, target: Target) -> Condition:
         if len(records) == 1
         else _among(RECORD_KEY, target.keygen().keys(keys))
     )
-    return Joined(True, tuple(parts))
+    return Junction(True, tuple(parts))
 
 
 def _among(name: str, values: pa.ChunkedArray | pa.Array) -> Condition:
     unique_values = pc.unique(values)
     unique_values = unique_values.combine_chunks() if isinstance(unique_values, pa.ChunkedArray) else unique_values
-    return Among(name, unique_values) if len(unique_values) else Filled(name, False)
+    return Among(name, unique_values) if len(unique_values) else FilledValue(name, False)

@@ -12,7 +12,7 @@ import fastavro
 import pyarrow as pa
 
 from hoodie.format.avro_record import read_record
-from hoodie.metadata.slices import Written
+from hoodie.metadata.slices import HFileRecords
 from hoodie.metadata.table import MetadataTable, finished_partitions
 from pyspark_hoodie.procedure_files import metadata_table
 from pyspark_hoodie.table import HoodieTable
@@ -69,7 +69,7 @@ def _records(metadata: MetadataTable, partition: str, number: int) -> Iterator[d
     """The newest record of each key in a file group."""
     newest: dict[Any, tuple[Any, str]] = {}
     for layer in metadata.layers_of(partition, number):
-        if not isinstance(layer, Written):
+        if not isinstance(layer, HFileRecords):
             for key in layer.keys.to_pylist():
                 newest.pop(key, None)
             continue

@@ -21,10 +21,10 @@ from hoodie.keygen.generator import DEFAULT_PARTITION, KeyGenerator
 from hoodie.model.enums import WriteOperation
 from hoodie.model.meta_fields import PARTITION_PATH
 from hoodie.model.plans import ReadPlan
-from hoodie.options.fits import check_against
-from hoodie.options.given import READS, WRITES
+from hoodie.options.compatibility import check_against
 from hoodie.options.option import key_of
 from hoodie.options.read import AS_OF, ReadOptions
+from hoodie.options.settings import READS, WRITES
 from hoodie.options.values import OverwriteMode
 from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.condition import Condition

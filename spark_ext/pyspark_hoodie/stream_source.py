@@ -30,7 +30,7 @@ from hoodie.options.option import key_of, option_name
 from hoodie.options.read import ReadOptions, StreamReadOptions
 from hoodie.read.plan import plan_read
 from hoodie.timeline.clock import zone_of
-from hoodie.timeline.undone import refuse_undone
+from hoodie.timeline.moments import refuse_undone
 from hoodie.view.context import Snapshot, TableContext
 from pyspark_hoodie.dataframe import parse_query
 from pyspark_hoodie.engine import reading_groups

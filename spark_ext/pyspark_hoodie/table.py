@@ -16,7 +16,7 @@ from hoodie.maintenance.table_services import TableServices
 from hoodie.model.enums import ChangeFormat, QueryType, WriteOperation
 from hoodie.model.results import CommitResult
 from hoodie.options.arguments import parse_options
-from hoodie.options.fits import check_against, check_operation
+from hoodie.options.compatibility import check_against, check_operation
 from hoodie.options.moments import Moment
 from hoodie.options.option import option_name
 from hoodie.options.read import ReadOptions

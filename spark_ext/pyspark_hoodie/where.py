@@ -18,16 +18,16 @@ from pyspark.sql import functions as F
 from hoodie.read.condition import (
     Always,
     Among,
-    Compared,
     ComparedColumns,
-    Computed,
+    Comparison,
+    Computation,
     Condition,
-    Filled,
+    FilledValue,
     IsNull,
     IsTruth,
-    Joined,
+    Junction,
     Like,
-    Negated,
+    Negation,
     Op,
 )
 from hoodie.read.condition import Column as Named
@@ -76,9 +76,9 @@ class _Columns:
         match condition:
             case Always(value):
                 return F.lit(value).cast("boolean")
-            case Filled(name, value):
+            case FilledValue(name, value):
                 return F.when(self.column(name).isNotNull(), F.lit(value))
-            case Compared(name, op, value):
+            case Comparison(name, op, value):
                 return self._compared(name, op, value)
             case ComparedColumns():
                 return self._columns_compared(condition)
@@ -88,13 +88,13 @@ class _Columns:
                 column = self.column(name)
                 return column.ilike(pattern) if ignore_case else column.like(pattern)
             case IsNull(part):
-                return (self.column(part) if isinstance(part, str | Computed) else self.of(part)).isNull()
+                return (self.column(part) if isinstance(part, str | Computation) else self.of(part)).isNull()
             case IsTruth(part, value):
                 part_column = self.of(part)
                 return F.coalesce(part_column if value else ~part_column, F.lit(False))
-            case Negated(part):
+            case Negation(part):
                 return ~self.of(part)
-            case Joined(every, parts):
+            case Junction(every, parts):
                 return reduce(operator.and_ if every else operator.or_, map(self.of, parts))
 
     def column(self, of: Named) -> Column:

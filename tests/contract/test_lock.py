@@ -20,10 +20,10 @@ import pytest
 from hoodie.errors import LockError, OptionError, UnsupportedTableError
 from hoodie.lock.base import Coordination, Liveness, Lock, Waiting
 from hoodie.lock.file_lock import FileLock
-from hoodie.lock.held import held_by_this_thread
 from hoodie.lock.in_process import InProcessLock
 from hoodie.lock.liveness import LIVE_FOLDER, FileLiveness
 from hoodie.lock.providers import BY_STORAGE, PROVIDERS, coordinate
+from hoodie.lock.registry import held_by_this_thread
 from hoodie.lock.storage_liveness import StorageLiveness
 from hoodie.lock.storage_lock import StorageLock
 from hoodie.options.concurrency import ConcurrencyOptions

@@ -13,7 +13,7 @@ from functools import cache
 import pytest
 
 from hoodie.errors import HoodieError
-from hoodie.lock.held import held_by_this_thread
+from hoodie.lock.registry import held_by_this_thread
 from hoodie.storage.faults import FaultStorage
 from hoodie.storage.local import LocalStorage
 from tests.crash.actions import ACTIONS, CHANGES, Action, _prepare, _prepare_logs, repair, told_by

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.dml.clause import Case, Clause
 from hoodie.dml.equalities import Equalities
 from hoodie.dml.merge import is_upsert
+from hoodie.dml.merge_plan import Case, Clause
 from hoodie.errors import DuplicateKeyError, KeyFieldError, OptionError, SchemaError
 from hoodie.options.write import WriteOptions
 

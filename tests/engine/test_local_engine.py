@@ -115,7 +115,7 @@ def test_a_helper_ends_though_an_interrupt_kept_its_caller_from_telling_it(fails
         if fails:
             raise ValueError(number)
 
-    shared = local._Shared(work, range(3), look_s=0.01, alone_s=0.06)
+    shared = local._TaskPool(work, range(3), look_s=0.01, alone_s=0.06)
     helper = threading.Thread(target=shared._help, args=(1,), name="hoodie", daemon=True)
     shared._work()
     helper.start()

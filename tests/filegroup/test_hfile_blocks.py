@@ -11,7 +11,7 @@ from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.format.avro_encode import encode_records
 from hoodie.format.log_block import encode_block, scan_blocks
 from hoodie.format.log_content import decode_avro_data
-from hoodie.metadata.records import encode_hfile
+from hoodie.metadata.payload import encode_hfile
 from hoodie.model.enums import BlockKind, HeaderKey
 from tests.rows import rows_of
 

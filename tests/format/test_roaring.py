@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hoodie.format.roaring import encode_positions
+from hoodie.filegroup.positions import encode_positions
 from tests.bitmaps import decoded
 
 

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from hoodie.format.stood_for import LOG_COMPACTED, format_stood_for, stood_for
 from hoodie.model.enums import WriteOperation
 from hoodie.model.payloads import CommitMetadata, WriteStat
+from hoodie.view.commit_files import LOG_COMPACTED, format_stood_for, stood_for
 
 STAT = WriteStat("f", "p", "p/.f.log.4", log_version=4, log_files=(".f.log.1", ".f.log.2", ".f.log.3", ".f.log.4"))
 

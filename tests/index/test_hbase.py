@@ -11,7 +11,7 @@ from hoodie.index.hbase import HBaseIndex
 from hoodie.model.key_index import PLACES
 from hoodie.options.parse import parse_write_options
 from hoodie.options.values import IndexType
-from hoodie.write.by_outside import hbase_index
+from hoodie.write.by_external import hbase_index
 from tests.kept_keys import index_options
 from tests.memory_tables import Input, batch, keys, new_table, opened, snapshot_of
 from tests.servers.ports import free_port

@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hoodie.ingestion import seen_rows
-from hoodie.ingestion.seen_rows import note_rows, row_hashes, without_noted
+from hoodie.ingestion import database_rows
+from hoodie.ingestion.database_rows import note_rows, row_hashes, without_noted
 
 ROWS = pa.table(
     {
@@ -21,7 +21,7 @@ ROWS = pa.table(
 
 @pytest.mark.parametrize("most", [4096, 2])
 def test_noted_rows_are_left_out_and_changed_ones_are_given(monkeypatch, most):
-    monkeypatch.setattr(seen_rows, "_MOST", most)
+    monkeypatch.setattr(database_rows, "_MOST", most)
     noted = note_rows(ROWS)
     assert without_noted(ROWS, noted).rows.num_rows == 0
     for name, value in (("tags", ["b", "b"]), ("s", {"x": 1, "y": [4]}), ("raw", b"c"), ("n", 2.5)):

@@ -14,8 +14,8 @@ from hoodie.cli.__main__ import main
 from hoodie.errors import CorruptFileError, OptionError
 from hoodie.ingestion.streamer import READ_PROPERTIES, SOURCES, StreamerFlags, parse_job
 from hoodie.ingestion.streamer_properties import read_properties
+from hoodie.options.class_names import hudi_names
 from hoodie.options.document import outcome_of
-from hoodie.options.hudi_names import hudi_names
 from tests.ingestion.schema_registry import schemas_served
 from tests.ingestion.shops import Shop
 from tests.ingestion.stock_ticks import LATER, TICKS, ticks, ticks_job

@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie.kv.looking import side_by_side
+from hoodie.kv.lookup import side_by_side
 from hoodie.kv.rows import SortedRows, merged
 
 KEYS = st.sets(st.binary(max_size=2), max_size=12)

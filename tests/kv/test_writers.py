@@ -83,7 +83,7 @@ def test_where_files_grow_the_log_of_a_paused_writer_is_ended():
 def test_a_writer_that_gave_no_sign_of_life_for_too_long_does_not_commit(monkeypatch):
     writer = Place("objects").store(buckets=1).writer(0)
     writer.put(b"a", b"1")
-    monkeypatch.setattr("hoodie.kv.hold.Hold.is_lost", lambda hold: True)
+    monkeypatch.setattr("hoodie.kv.ownership.Hold.is_lost", lambda hold: True)
     with pytest.raises(StoreFencedError, match="no sign of life"):
         writer.end_window(1)
 
@@ -93,7 +93,7 @@ def test_a_window_that_was_written_while_another_may_have_taken_over_is_not_ackn
     place = Place("objects")
     paused = place.store(buckets=1).writer(0)
     answers = [False]
-    monkeypatch.setattr("hoodie.kv.hold.Hold.is_lost", lambda hold: not answers or answers.pop())
+    monkeypatch.setattr("hoodie.kv.ownership.Hold.is_lost", lambda hold: not answers or answers.pop())
     other_place = place.elsewhere()
     create_new, taken = BucketStorage.create_new, []
 

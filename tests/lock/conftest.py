@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hoodie.lock.held import held_by_this_thread
+from hoodie.lock.registry import held_by_this_thread
 
 
 @pytest.fixture(autouse=True)

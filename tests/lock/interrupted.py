@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
-from hoodie.lock.held import held_by_this_thread, let_go_after_error
+from hoodie.lock.registry import held_by_this_thread, let_go_after_error
 from tests.interrupts import Steps, threads_left, threads_of_ours
 
 MORE = ("storage/memory.py",)

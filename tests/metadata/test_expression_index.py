@@ -10,7 +10,7 @@ import pytest
 import hoodie
 from hoodie.format.properties import parse_properties
 from hoodie.hfile.arrays import BINARY
-from hoodie.metadata.slices import Deleted
+from hoodie.metadata.slices import DeletedKeys
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.names import METADATA_TABLE, PROPERTIES
 from hoodie.storage.cache import Cache
@@ -271,7 +271,7 @@ def never_filled():
         return [each._replace(base=None) if name == MADE else each for each in slices(self, name)]
 
     def of_logs(self, name, number):
-        return [Deleted(pa.array([], BINARY))] if name == MADE else layers(self, name, number)
+        return [DeletedKeys(pa.array([], BINARY))] if name == MADE else layers(self, name, number)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(MetadataTable, "slices_of", without_base)

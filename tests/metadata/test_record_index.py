@@ -8,11 +8,10 @@ import pytest
 
 from hoodie.hfile.reader import HFileReader
 from hoodie.hfile.source import BufferSource
-from hoodie.metadata import records
+from hoodie.metadata import payload
 from hoodie.metadata.keys import group_numbers
-from hoodie.metadata.payload import decode_locations
-from hoodie.metadata.record_index import Gone, KeyChanges, Placed, group_count, key_shards
-from hoodie.metadata.records import encode_hfile
+from hoodie.metadata.payload import decode_locations, encode_hfile
+from hoodie.metadata.record_index import AddedKeys, KeyChanges, RemovedKeys, group_count, key_shards
 from tests.metadata_tables import SCHEMA
 
 T1, T2 = "20260101000000001", "20260101000000002"
@@ -47,7 +46,7 @@ def found(changes, groups=3, zone=dt.UTC):
 @pytest.mark.parametrize("path", ["", "a", "a=1/b=ö"])
 def test_records_say_the_place_of_a_key(file_id, path):
     keys = texts(".", "k1", "kö", "k\U0001f600", "k0")
-    placed, gone = found(KeyChanges([Placed(path, file_id, T1, keys)]))
+    placed, gone = found(KeyChanges([AddedKeys(path, file_id, T1, keys)]))
     assert placed.keys() == set(keys.to_pylist())
     assert gone == []
     assert {(each["partition_path"], each["file_id"]) for each in placed.values()} == {(path, file_id)}
@@ -55,17 +54,18 @@ def test_records_say_the_place_of_a_key(file_id, path):
 
 
 def test_a_file_is_the_same_whatever_the_number_of_values_that_are_spelled_out_at_a_time(monkeypatch):
-    places = [Placed(path, IDS[0], T1, texts(*(f"{path}{number}" for number in range(20)))) for path in "ba"]
+    places = [AddedKeys(path, IDS[0], T1, texts(*(f"{path}{number}" for number in range(20)))) for path in "ba"]
     (shard,) = key_shards(KeyChanges(places), 1, SCHEMA, dt.UTC)
     whole = encode_hfile(shard.keys, shard.values, SCHEMA, is_base=True)
-    monkeypatch.setattr(records, "_AT_ONCE", 3)
+    monkeypatch.setattr(payload, "_AT_ONCE", 3)
     assert encode_hfile(shard.keys, shard.values, SCHEMA, is_base=True) == whole
     assert encode_hfile(shard.keys, shard.values.dictionary_decode(), SCHEMA, is_base=True) == whole
 
 
 def test_a_key_that_moves_is_placed_and_not_removed():
     changes = KeyChanges(
-        [Placed("b", IDS[0], T1, texts("x", "y"))], [Gone("a", texts("x", "z", "z")), Gone("b", texts("z"))]
+        [AddedKeys("b", IDS[0], T1, texts("x", "y"))],
+        [RemovedKeys("a", texts("x", "z", "z")), RemovedKeys("b", texts("z"))],
     )
     placed, gone = found(changes)
     assert placed.keys() == {"x", "y"}
@@ -73,13 +73,18 @@ def test_a_key_that_moves_is_placed_and_not_removed():
 
 
 def test_of_two_places_of_a_key_the_last_counts():
-    changes = KeyChanges([Placed("a", IDS[0], T1, texts("y", "x", "x")), Placed("b", IDS[1], T2, texts("x"))])
+    changes = KeyChanges([AddedKeys("a", IDS[0], T1, texts("y", "x", "x")), AddedKeys("b", IDS[1], T2, texts("x"))])
     placed, _ = found(changes, groups=1)
     assert {key: each["partition_path"] for key, each in placed.items()} == {"x": "b", "y": "a"}
 
 
 def test_nothing_makes_no_shard():
-    assert list(key_shards(KeyChanges([Placed("a", IDS[0], T1, texts())], [Gone("a", texts())]), 3, SCHEMA, None)) == []
+    assert (
+        list(
+            key_shards(KeyChanges([AddedKeys("a", IDS[0], T1, texts())], [RemovedKeys("a", texts())]), 3, SCHEMA, None)
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hoodie.migration import in_place
 from hoodie.migration.in_place import InPlace, options_of
 from hoodie.migration.migrate import migrate
 from hoodie.migration.progress import start_of
-from hoodie.migration.rows import Rows
+from hoodie.migration.source import Rows
 from hoodie.migration.sources import opener_of
 from hoodie.model.enums import WriteOperation
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points

@@ -21,10 +21,9 @@ from hoodie.errors import (
     TableChangedError,
     TableNotFoundError,
 )
-from hoodie.migration.check import compared, digest
-from hoodie.migration.copying import check, copy_steps
+from hoodie.migration.copying import check, compared, copy_steps, digest
 from hoodie.migration.migrate import migrate
-from hoodie.migration.rows import Rows
+from hoodie.migration.source import Rows
 from hoodie.migration.sources import opener_of
 from hoodie.options.parse import parse_write_options
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points

@@ -15,8 +15,7 @@ import pytest
 import hoodie
 from hoodie.errors import HiveSyncError, OptionError, SchemaError
 from hoodie.mirrors import bigquery
-from hoodie.mirrors.bigquery import MANIFEST, register
-from hoodie.mirrors.bigquery_types import type_text
+from hoodie.mirrors.bigquery import MANIFEST, register, type_text
 from hoodie.options.bigquery import BigQueryOptions
 from hoodie.services import upkeep
 from tests.bigquery_server import Tables, bigquery_server

@@ -10,9 +10,8 @@ import pytest
 import hoodie
 from hoodie.cli.__main__ import main
 from hoodie.errors import OptionError, SchemaError, UnsupportedTableError
-from hoodie.mirrors.delta import APP
+from hoodie.mirrors.delta import APP, schema_string
 from hoodie.mirrors.delta_log import FOLDER, read_state
-from hoodie.mirrors.delta_types import schema_string
 from hoodie.mirrors.iceberg import INSTANT, iceberg_files
 from hoodie.model.enums import LakeFormat
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points

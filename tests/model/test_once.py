@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from hoodie.model.once import once
+from hoodie.model.late import once
 
 
 class Asked:

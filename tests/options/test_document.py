@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hoodie.model.buckets import BucketEngine
 from hoodie.options import registry
+from hoodie.options.class_names import hudi_names
 from hoodie.options.defaults_file import parse_defaults
 from hoodie.options.document import (
     DEFAULTS_PAGE,
@@ -16,7 +17,6 @@ from hoodie.options.document import (
     options_page,
     outcome_of,
 )
-from hoodie.options.hudi_names import hudi_names
 from hoodie.options.option import keys_of
 from hoodie.options.parse import parse_read_options, parse_write_options
 from hoodie.options.read import ReadOptions

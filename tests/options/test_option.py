@@ -6,8 +6,8 @@ import pytest
 
 from hoodie.errors import OptionError
 from hoodie.options import registry
-from hoodie.options.given import Faults
 from hoodie.options.option import built, combined, group, key, key_of, keys_of, listed, option, option_name, remembered
+from hoodie.options.settings import Faults
 from hoodie.options.values import boolean, milliseconds, pairs, whole
 
 LIMIT, SHARE = key("t.limit", whole(1), 10), key("t.share", whole(1), 2)

@@ -14,14 +14,14 @@ from hoodie.errors import OptionError, UnsupportedTableError
 from hoodie.model.enums import MergeMode, QueryType, TableType, TableVersion, WriteOperation
 from hoodie.model.plans import FileOptions
 from hoodie.options import registry
+from hoodie.options.class_names import newest_names
 from hoodie.options.defaults_file import load_defaults, parse_defaults
-from hoodie.options.hudi_names import newest_names
-from hoodie.options.not_done import NOT_DONE, names_not_done
 from hoodie.options.option import keys_of
 from hoodie.options.other_systems import OTHER_SYSTEMS
 from hoodie.options.parse import parse_read_options, parse_write_options
 from hoodie.options.read import ReadOptions
 from hoodie.options.table_options import TableOptions
+from hoodie.options.unsupported import NOT_DONE, names_not_done
 from hoodie.options.values import IndexType, KeyGeneratorType, MorInserts, OverwriteMode
 from hoodie.options.write import WriteOptions
 

@@ -9,7 +9,7 @@ from hoodie.format.properties import table_checksum
 from hoodie.model.buckets import BucketLayout
 from hoodie.model.enums import Fill, MergeMode, TableType, TableVersion
 from hoodie.model.plans import DeleteMarker, MergeRule
-from hoodie.options.fits import check_against, check_writable
+from hoodie.options.compatibility import check_against, check_writable
 from hoodie.options.keygen import KeySettings, PartitionKind
 from hoodie.options.merging import PAYLOADS
 from hoodie.options.table import infer_key_generator, parse_table_config, table_properties

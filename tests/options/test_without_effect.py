@@ -6,10 +6,10 @@ import pytest
 
 import hoodie
 from hoodie.options import registry
-from hoodie.options.given import READS, WRITES
-from hoodie.options.hudi_names import newest_names
-from hoodie.options.not_done import NOT_DONE
+from hoodie.options.class_names import newest_names
 from hoodie.options.parse import parse_read_options, parse_write_options
+from hoodie.options.settings import READS, WRITES
+from hoodie.options.unsupported import NOT_DONE
 from hoodie.options.without_effect import REASONS, reason, with_reasons
 
 _NOTE = reason("_job")

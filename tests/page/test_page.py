@@ -15,7 +15,7 @@ from hoodie.cli.__main__ import DONE, FAILED, main
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, format_instant
 from hoodie.model.service_results import ConsumerLag
-from hoodie.page.facts import ConsumerFacts, Lane, Mark, PartitionFacts, Pending, TableFacts
+from hoodie.page.facts import ConsumerFacts, Lane, Mark, PartitionFacts, PendingInstant, TableFacts
 from hoodie.page.picture import commit_bars, timeline_picture
 from hoodie.page.render import INSTANTS_SHOWN, PARTITIONS_SHOWN, page
 from tests.effort import HUNG_S
@@ -92,7 +92,7 @@ def test_names_of_a_table_are_text():
         kind=evil,
         pairs=((evil, evil),),
         zone=evil,
-        pending=(Pending(mark(1).instant, NOW, 1, f"`{evil}`"),),
+        pending=(PendingInstant(mark(1).instant, NOW, 1, f"`{evil}`"),),
         consumers=(consumer(evil, 1, 1, position=evil),),
     )
     html = page(spoiled)
@@ -205,7 +205,9 @@ def test_of_many_commits_the_last_sixty_have_bars():
 
 def test_the_page_begins_with_how_old_the_newest_write_is_and_how_old_the_oldest_plan():
     marks = [mark(0), mark(30)]
-    plans = [Pending(mark(5, state=State.REQUESTED).instant, NOW - timedelta(hours=n), n, f"plan {n}") for n in (5, 2)]
+    plans = [
+        PendingInstant(mark(5, state=State.REQUESTED).instant, NOW - timedelta(hours=n), n, f"plan {n}") for n in (5, 2)
+    ]
     html = page(facts(marks, pending=plans))
     told = " ".join(texts_of(html).split())
     assert "Latest write 23 hours ago 2026-02-28 13:00:00" in told

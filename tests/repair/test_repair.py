@@ -12,8 +12,8 @@ from hoodie.model.findings import RepairKind
 from hoodie.model.instant import Instant
 from hoodie.model.names import PARTITION_METADATA, SET_ASIDE, folder_of, join, name_of, parse_base_file, parse_log_file
 from hoodie.options.parse import parse_write_options
-from hoodie.services.acts import schedule
 from hoodie.services.compaction import COMPACTION
+from hoodie.services.scheduling import schedule
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault, crash_points
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage

@@ -9,7 +9,7 @@ from hoodie.model.payloads import CompactionCandidate
 from hoodie.options.compaction import STRATEGY_CLASSES, CompactionOptions, Strategy
 from hoodie.options.option import key_of
 from hoodie.options.parse import parse_write_options
-from hoodie.services.compaction_choice import choose
+from hoodie.services.compaction_plan import choose
 
 TODAY = date(2026, 3, 1)
 MB = 1024 * 1024

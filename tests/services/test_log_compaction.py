@@ -12,13 +12,13 @@ from hoodie.filegroup.log_blocks import counted_logs
 from hoodie.filegroup.row_copies import row_copies_of
 from hoodie.format.log_block import LogBlock, scan_blocks
 from hoodie.format.plan_avro import COMPACTION_PLAN, decode_plan
-from hoodie.format.stood_for import LOG_COMPACTED
 from hoodie.model.enums import BlockKind, HeaderKey, State, WriteOperation
 from hoodie.model.tuning import TUNING
 from hoodie.services.inline import wait_for_background
 from hoodie.storage.faults import FaultStorage, InjectedFault
 from hoodie.storage.memory import MemoryStorage
 from hoodie.table import HoodieTable
+from hoodie.view.commit_files import LOG_COMPACTED
 from tests.change_feed import changes_of
 from tests.effort import long_but
 from tests.golden_tables import copy_golden

@@ -7,10 +7,10 @@ import pytest
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
 from hoodie.services import rounds
-from hoodie.services.acts import schedule
 from hoodie.services.cleaning import CLEANING
 from hoodie.services.compaction import COMPACTION
 from hoodie.services.rounds import GATE_S, Rounds
+from hoodie.services.scheduling import schedule
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault, crash_points
 from hoodie.txn.gate import PATIENCE_S

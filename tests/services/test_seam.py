@@ -9,9 +9,9 @@ from hoodie.errors import CommitConflictError, HoodieError, InstantNotFoundError
 from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult
-from hoodie.services import acts, inline
-from hoodie.services.acts import run_pending, schedule
+from hoodie.services import inline, scheduling
 from hoodie.services.budget import Budget
+from hoodie.services.scheduling import run_pending, schedule
 from hoodie.txn.transaction import Transaction
 from tests.memory_tables import Input, batch, new_table, opened
 
@@ -66,7 +66,7 @@ def table():
 
 
 def known(monkeypatch, service):
-    for module in (acts, inline, writer):
+    for module in (scheduling, inline, writer):
         monkeypatch.setattr(module, "SERVICES", {service.action: service})
     return service
 

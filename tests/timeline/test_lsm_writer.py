@@ -13,7 +13,7 @@ from hoodie.model.payloads import CommitMetadata
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.storage.memory import MemoryStorage
-from hoodie.timeline.archived import ArchivedTimeline
+from hoodie.timeline.archive import ArchivedTimeline
 from hoodie.timeline.lsm_writer import LsmArchiveWriter
 
 HISTORY = ".hoodie/timeline/history"

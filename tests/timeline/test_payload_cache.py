@@ -4,7 +4,7 @@ from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.storage.base import FileInfo
 from hoodie.storage.cache import Cache
 from hoodie.storage.memory import MemoryStorage
-from hoodie.timeline.kept import kept_commit
+from hoodie.timeline.cache import cached_commit
 
 CAPACITY = 300_000
 STORAGE = MemoryStorage()
@@ -25,7 +25,7 @@ def loads_of_a_second_round(commits, *, file_bytes, logs):
             return commit(number, logs)
 
         info = FileInfo(f"{number}.deltacommit", file_bytes, 0.0, is_folder=False, identity=0)
-        return kept_commit(cache, STORAGE, info, load)
+        return cached_commit(cache, STORAGE, info, load)
 
     for _ in range(2):
         for number in range(commits):

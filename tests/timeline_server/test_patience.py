@@ -5,8 +5,7 @@ import socket
 
 import pytest
 
-from hoodie.timeline_server.patience import HEAD_S, MOST_STRANGERS, REQUEST_S
-from hoodie.timeline_server.server import serve
+from hoodie.timeline_server.server import HEAD_S, MOST_STRANGERS, REQUEST_S, serve
 from tests.timeline_server.asking import Asking, made
 
 HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n"

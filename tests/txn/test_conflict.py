@@ -2,7 +2,7 @@ from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import Instant
 from hoodie.model.payloads import CommitMetadata, WriteStat
-from hoodie.txn.conflict import ABSENT_IN, Footing, find_conflict, find_missed_delete, format_absent_in
+from hoodie.txn.conflict import ABSENT_IN, WriteBasis, find_conflict, find_missed_delete, format_absent_in
 
 GROUP, OTHER = FileGroupId("a", "f1-0"), FileGroupId("a", "f2-0")
 BASE, OURS = "20260101000000000", "20260101000000007"
@@ -15,7 +15,7 @@ def stat(group, **counts):
 
 def found(*, current=None, others=(), inserted=(), instant=OURS, appended=None):
     slices = {GROUP: FileSlice(GROUP, BASE, None, ())} if current is None else current
-    footing = Footing({GROUP: BASE}, frozenset(inserted), appended or {})
+    footing = WriteBasis({GROUP: BASE}, frozenset(inserted), appended or {})
     return find_conflict(instant, footing, current=slices, others=others)
 
 
@@ -78,7 +78,7 @@ def test_an_insert_and_an_overwrite_of_its_partition():
 
 def test_an_overwrite_of_the_whole_table_meets_inserts_anywhere():
     def found(*others):
-        conflict = find_conflict(OURS, Footing(absent_in=None), current={}, others=others)
+        conflict = find_conflict(OURS, WriteBasis(absent_in=None), current={}, others=others)
         return None if conflict is None else conflict.reason
 
     assert "inserted into partition 'a' too" in found(commit(stat(OTHER, num_inserts=1)))
@@ -124,7 +124,7 @@ def test_deletes_in_an_earlier_log_are_a_conflict_where_a_row_may_be_in_vain_beh
     slices = {GROUP: FileSlice(GROUP, BASE, None, ())}
     for deletes, heeds, mends in ((1, True, True), (1, False, None), (0, True, None)):
         theirs = CommitMetadata(write_stats={"a": (stat(GROUP, num_deletes=deletes, log_version=1),)})
-        footing = Footing({GROUP: BASE}, appended={GROUP: 2}, heeds_deletes=heeds)
+        footing = WriteBasis({GROUP: BASE}, appended={GROUP: 2}, heeds_deletes=heeds)
         conflict = find_conflict(OURS, footing, current=slices, others=[(earlier, theirs)])
         assert (conflict and conflict.mends) is mends
 

@@ -13,7 +13,7 @@ from hoodie.model.plans import Merger
 from hoodie.options.mergers import register_merger
 from hoodie.options.table import PROPERTY_OF, TableConfig
 from hoodie.table import HoodieTable
-from hoodie.txn.same_table import require_same_table
+from hoodie.txn.critical import require_same_table
 from hoodie.txn.transaction import Transaction
 
 ROWS = pa.table({"id": ["a", "b"], "k2": ["x", "x"], "part": ["1", "2"], "ts": [1, 1]})

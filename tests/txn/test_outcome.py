@@ -12,7 +12,7 @@ from hoodie.model.enums import Action, State, WriteOperation
 from hoodie.model.instant import Instant, next_instant
 from hoodie.model.payloads import CommitMetadata, RollbackPlan
 from hoodie.storage.faults import Fault, FaultStorage
-from hoodie.txn.conflict import Footing
+from hoodie.txn.conflict import WriteBasis
 from hoodie.txn.transaction import Transaction
 from tests.memory_tables import Input, batch, copy_of, leftovers, new_table, opened, snapshot_of
 
@@ -115,7 +115,7 @@ def test_a_rollback_that_cannot_be_read_does_not_hide_another_one_of_this_instan
     plan = encode_rollback_plan(RollbackPlan(transaction.instant, Action.COMMIT, ()))
     active.create(Instant(second, Action.ROLLBACK, State.REQUESTED), plan)
     with pytest.raises(CommitConflictError, match="another process is rolling it back"), transaction:
-        transaction.commit(CommitMetadata(WriteOperation.UPSERT), Footing())
+        transaction.commit(CommitMetadata(WriteOperation.UPSERT), WriteBasis())
 
 
 def test_a_commit_that_is_archived_at_once_has_landed():

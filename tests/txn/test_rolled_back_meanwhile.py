@@ -2,7 +2,7 @@
 
 import pytest
 
-from hoodie.filegroup import together
+from hoodie.filegroup import small_files
 from hoodie.publish.publishers import publisher_of
 from hoodie.write import attempt
 from tests.bucket import BucketStorage
@@ -11,7 +11,7 @@ from tests.memory_tables import FakeClock, Input, batch, create, new_storage, op
 
 def fenced(monkeypatch, step, storage):
     """Another process rolls back just before the step, the first time."""
-    module = together if step == "run_write" else attempt
+    module = small_files if step == "run_write" else attempt
     plain, others = getattr(module, step), publisher_of(storage, leased=True)
     seen = []
 

@@ -8,7 +8,7 @@ from hoodie.model.enums import Action
 from hoodie.model.names import format_log_file, name_of, parse_log_file
 from hoodie.storage.cache import Cache
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
-from hoodie.timeline.archived import ArchivedTimeline
+from hoodie.timeline.archive import ArchivedTimeline
 from hoodie.write.attempt import Attempt
 from tests.effort import long_but
 from tests.memory_tables import Input, batch, copy_of, new_table, opened, plain, snapshot_of

@@ -9,7 +9,7 @@ from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.storage.base import FileInfo
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.build import build_file_groups, merged_slice
-from hoodie.view.committed import CommittedFiles
+from hoodie.view.commit_files import CommittedFiles
 
 PART = "p=1"
 NEVER_ASKED = {}.__getitem__

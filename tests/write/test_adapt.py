@@ -10,7 +10,7 @@ from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import AppendTask, LookupResult, Matches, MergeTask
 from hoodie.write.adapt import adapted
-from hoodie.write.plan import Sizing, Tagged, Target, plan_write, rewriting
+from hoodie.write.plan import Sizing, TaggedBatch, Target, plan_write, rewriting
 
 COW, MOR = TableType.COPY_ON_WRITE, TableType.MERGE_ON_READ
 T, LATER = "20260101000000000", "20260101000000001"
@@ -38,7 +38,7 @@ def plan(kind, found, *, versions=None, inserts=True, deletes=None):
     ]
     sizing = Sizing(10**9, 0)
     target = Target([each for each, _ in found], kind, sizing, log_versions=versions or {}, deletes=deletes or {})
-    return plan_write(Tagged(PIECES, lookups, inserts=inserts), target)
+    return plan_write(TaggedBatch(PIECES, lookups, inserts=inserts), target)
 
 
 def in_memory(rows):

@@ -7,8 +7,7 @@ import pytest
 from hoodie.errors import CommitConflictError, CorruptFileError, OptionError, UnsupportedTableError
 from hoodie.format.bucket_rules import CONFIGS, parse_rules
 from hoodie.hashes.of_buckets import bucket_of_file_id
-from hoodie.model.bucket_rules import BucketRules
-from hoodie.model.buckets import BucketLayout
+from hoodie.model.buckets import BucketLayout, BucketRules
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
 from hoodie.model.names import PROPERTIES

@@ -8,7 +8,7 @@ from hoodie.keygen.generator import KeyGenerator
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import DELETED
 from hoodie.options.values import KeyGeneratorType
-from hoodie.write.placed import placed_rows
+from hoodie.write.prepare import placed_rows
 
 BY_ID = KeyGenerator(KeyGeneratorType.SIMPLE, ("id",), ("p",))
 GENERATED = KeyGenerator(KeyGeneratorType.SIMPLE, (), ("p",))

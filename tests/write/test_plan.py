@@ -15,7 +15,7 @@ from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import AppendTask, CreateTask, LookupResult, MergeTask
 from hoodie.model.tuning import TUNING
-from hoodie.write.plan import MAX_GROWTH, SPARING_GROWTH, Sizing, Tagged, Target, next_log_version, plan_write
+from hoodie.write.plan import MAX_GROWTH, SPARING_GROWTH, Sizing, TaggedBatch, Target, next_log_version, plan_write
 from tests.memory_tables import FakeClock, new_storage
 
 COW, MOR = TableType.COPY_ON_WRITE, TableType.MERGE_ON_READ
@@ -58,7 +58,7 @@ def plan(
     **tagged,
 ):
     return plan_write(
-        Tagged(pieces_by_partition(chunks), lookups, **tagged),
+        TaggedBatch(pieces_by_partition(chunks), lookups, **tagged),
         Target(
             slices,
             kind,
@@ -291,7 +291,7 @@ def test_files_that_are_cheap_to_rewrite_take_few_rows_too():
     tiny, large = file_slice("tiny", 200), file_slice("large", 400)
     for cheap, files in ((0, {CreateTask}), (300, {MergeTask})):
         found = plan_write(
-            Tagged(pieces_by_partition([chunk(2)]), [looked_up(tiny), looked_up(large)]),
+            TaggedBatch(pieces_by_partition([chunk(2)]), [looked_up(tiny), looked_up(large)]),
             Target([large, tiny], MOR, Sizing(1000, 500, MAX_GROWTH, cheap)),
         ).tasks
         assert {type(task) for task in found} == files
@@ -338,7 +338,7 @@ def test_a_task_is_as_large_in_a_batch_of_many_partitions_as_in_one_of_few():
         paths = [f"p{n:04}" for n in range(partitions)]
         rows = pa.table({RECORD_KEY: paths, PARTITION_PATH: paths})
         chunks = [make_chunk(rows, storage=storage, stage_to="staged") for _ in range(3)]
-        tasks = plan_write(Tagged(pieces_by_partition(chunks)), Target((), MOR, Sizing(1_000_000, 0))).tasks
+        tasks = plan_write(TaggedBatch(pieces_by_partition(chunks)), Target((), MOR, Sizing(1_000_000, 0))).tasks
         assert len(tasks) == partitions
         return max(len(pickle.dumps(task)) for task in tasks)
 

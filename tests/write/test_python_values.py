@@ -12,7 +12,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import SchemaError
-from hoodie.write.fit import fit
+from hoodie.write.casting import fit
 from hoodie.write.inputs import reader_of
 from hoodie.write.python_values import array_of
 from hoodie.write.schema import reconcile, storable

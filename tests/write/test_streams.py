@@ -15,7 +15,15 @@ from hoodie.format.log_block import encode_block, scan_blocks
 from hoodie.format.log_content import record_bounds
 from hoodie.model.enums import Action, BlockKind, HeaderKey, State
 from hoodie.model.names import HOODIE, format_instant_file, join
-from hoodie.model.streams import HUDI_STREAM_KEY, STREAM_KEY, Recorded, StreamBatch, format_batch, parse_batch, repeats
+from hoodie.model.streams import (
+    HUDI_STREAM_KEY,
+    STREAM_KEY,
+    BatchRecord,
+    StreamBatch,
+    format_batch,
+    parse_batch,
+    repeats,
+)
 from hoodie.options.parse import parse_write_options
 from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from hoodie.table import open_at
@@ -53,12 +61,12 @@ def committed(table, number, stream="q1", identifier=None):
 def test_entries_say_stream_and_number_and_read_back():
     ours = format_batch(StreamBatch("q1", 7))
     assert ours == {STREAM_KEY: '{"q1": 7}'}
-    assert parse_batch(ours, StreamBatch("q1", 3)) == Recorded(7, False)
+    assert parse_batch(ours, StreamBatch("q1", 3)) == BatchRecord(7, False)
     assert parse_batch(ours, StreamBatch("q2", 3)) is None
     both = format_batch(StreamBatch("q1", 7, "job"))
     assert json.loads(both[HUDI_STREAM_KEY]) == {"job": "7"}  # as Apache Hudi writes it
     assert parse_batch(both, StreamBatch("q2", 3, "job")) is None  # ours says who counted: another stream
-    assert parse_batch({HUDI_STREAM_KEY: '{"job":"7"}'}, StreamBatch("q2", 3, "job")) == Recorded(7, True)
+    assert parse_batch({HUDI_STREAM_KEY: '{"job":"7"}'}, StreamBatch("q2", 3, "job")) == BatchRecord(7, True)
     assert parse_batch({HUDI_STREAM_KEY: '{"job":"7"}'}, StreamBatch("q2", 3)) is None
 
 

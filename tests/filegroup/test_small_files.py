@@ -1,0 +1,135 @@
+"""Small files that are made together are as those that are made one by one."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hoodie.engine.local import LocalEngine
+from hoodie.filegroup.chunks import make_chunk, make_matches
+from hoodie.filegroup.small_files import parcels
+from hoodie.index.bloom import pieces_by_partition
+from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
+from hoodie.model.plans import AppendTask, CreateTask, Inserts, MergeTask
+from hoodie.options.parse import parse_write_options
+from hoodie.storage.memory import MemoryStorage
+from hoodie.table import open_at
+from hoodie.write.create import create_at
+
+KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
+SCHEMA = pa.schema(
+    {"id": pa.string(), "p": pa.string(), "ts": pa.int64(), "x": pa.float64(), "n": pa.list_(pa.int32())}
+)
+
+
+class Apart(LocalEngine):
+    """As engines that send each task to another process."""
+
+    shares_memory = False
+
+
+def rows(numbers, *, ts, partitions=12):
+    """In several partitions, one of which is that of nulls."""
+    return [
+        {"id": f"k{n}", "p": f"p{n % partitions}" if n % partitions else None, "ts": ts, "x": n / 3, "n": [n, None]}
+        for n in numbers
+    ]
+
+
+def deleted(some):
+    return [row | {"_hoodie_is_deleted": True} for row in some]
+
+
+BATCHES = {
+    "new, then changed": [rows(range(60), ts=1), rows(range(10, 50), ts=2)],
+    "a key twice in a batch": [rows(range(30), ts=1) + rows([3, 4], ts=2), rows(range(20), ts=4) + rows([7], ts=3)],
+    "deletes among changes": [rows(range(40), ts=1), rows(range(12, 40), ts=2) + deleted(rows(range(6), ts=2))],
+    "deletes of nothing": [rows(range(24), ts=1), deleted(rows(range(100, 120), ts=2)) + rows([1], ts=2)],
+    "new ones among changes": [rows(range(24), ts=1), rows(range(12, 60), ts=2)],
+}
+LOOKS = {
+    "plain": {},
+    "parquet": {"hoodie.logfile.data.block.format": "parquet"},
+    "small blocks": {"hoodie.logfile.data.block.max.size": "100"},
+    "unstored": {"hoodie.populate.meta.fields": "false"},
+    "no copies": {"hoodie.python.mor.row.copies": "false"},
+    "joined keys": {"hoodie.datasource.write.recordkey.field": "id,p"},
+}
+
+
+def written(engine, kind, look, batches, name):
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "p",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.table.type": kind,
+    } | look
+    storage = MemoryStorage(f"memory://together-{name}")
+    schema = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
+    create_at(storage, parse_write_options(options).to_create(), schema=schema)
+    table = open_at(storage, engine=engine)
+    results = [table.upsert(pa.Table.from_pylist(batch, schema=schema), look) for batch in batches]
+    return table, results
+
+
+def shown(table, results):
+    found = table.scan(meta_columns=True).to_arrow().to_pylist()
+    for row in found:
+        row.pop("_hoodie_commit_time", None)
+        row.pop("_hoodie_file_name", None)
+        if row.get("_hoodie_commit_seqno"):
+            row["_hoodie_commit_seqno"] = row["_hoodie_commit_seqno"].partition("_")[2]
+    active = table._context.active
+    stats = [
+        sorted(
+            (path, each.num_writes, each.num_inserts, each.num_updates, each.num_deletes, each.log_version or 0)
+            for path, stats in active.read_commit(commit).write_stats.items()
+            for each in stats
+        )
+        for commit in active.load().commits
+    ]
+    return sorted(map(repr, found)), stats, [(r.inserted, r.updated, r.deleted, r.files) for r in results]
+
+
+@pytest.mark.parametrize(
+    ("look", "batches"),
+    [
+        *(("plain", batches) for batches in BATCHES),
+        *((look, "deletes among changes") for look in LOOKS if look != "plain"),
+    ],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_files_are_as_those_that_are_made_one_by_one(kind, batches, look, request):
+    made = []
+    for engine in (LocalEngine(1), Apart(1)):
+        name = f"{request.node.name}-{engine.shares_memory}"
+        made.append(shown(*written(engine, kind, LOOKS[look], BATCHES[batches], name)))
+    assert made[0] == made[1]
+
+
+def task_of(kind, number, rows_of_it, size_bytes=100):
+    group = FileGroupId("p", f"f{number}")
+    chunk = make_chunk(pa.table({RECORD_KEY: ["k" * size_bytes] * rows_of_it, PARTITION_PATH: ["p"] * rows_of_it}))
+    (piece,) = pieces_by_partition([chunk])["p"]
+    common = {"number": number, "partition_path": "p", "file_id": group.file_id}
+    if kind is CreateTask:
+        return CreateTask(**common, inserts=Inserts((piece,), (), rows=rows_of_it))
+    slice_ = FileSlice(group, "20260101000000000", None, ())
+    updates = (make_matches(piece.number, np.arange(rows_of_it)),)
+    if kind is MergeTask:
+        return MergeTask(**common, pieces=(piece,), updates=updates, slice=slice_)
+    return AppendTask(**common, pieces=(piece,), updates=updates, slice=slice_, log_version=1)
+
+
+def test_small_tasks_of_one_kind_that_follow_each_other_share_a_parcel():
+    kinds = [*[CreateTask] * 3, *[AppendTask] * 205, *[MergeTask] * 2, CreateTask]
+    tasks = [task_of(kind, number, 2) for number, kind in enumerate(kinds)]
+    found = parcels(tasks)
+    assert [task for parcel in found for task in parcel] == tasks
+    assert [len(parcel) for parcel in found] == [3, 100, 100, 5, 1, 1, 1]
+    large = task_of(CreateTask, 3, 5, size_bytes=50_000)
+    assert [len(parcel) for parcel in parcels([*tasks[:3], large, *tasks[:2]])] == [3, 1, 2]
+    many = [task_of(AppendTask, number, 5000, size_bytes=1) for number in range(3)]
+    assert [len(parcel) for parcel in parcels(many)] == [1, 1, 1]
+    assert parcels([]) == []
