@@ -211,7 +211,7 @@ class CatalogTable:
         settings = settings_of_session(self._spark)
         stated = {name: text for name, text in self._properties.items() if name.startswith("hoodie.")}
         write_options = {name: text for name, text in {**stated, **settings}.items() if name.lower() in WRITES}
-        insert = {**stated, **settings}.get(INSERT_INTO)
+        insert = _insert_operation({**stated, **settings})
         if insert is not None:
             write_options[_OPERATION.name] = insert
         return write_options | _own(options)
@@ -408,6 +408,13 @@ class CatalogTable:
 def _own(options: Mapping[str, str]) -> dict[str, str]:
     """The write options of a statement under their full names."""
     return with_full_names({name: text for name, text in options.items() if name != "path"})
+
+
+def _insert_operation(options: Mapping[str, str]) -> str | None:
+    """What INSERT INTO does by its options; those of older releases count where the newer one is not set."""
+    if INSERT_INTO in options or options.get("hoodie.sql.insert.mode", "").lower() != "non-strict":
+        return options.get(INSERT_INTO)
+    return "bulk_insert" if options.get("hoodie.sql.bulk.insert.enable", "").lower() == "true" else "insert"
 
 
 def settings_of_session(spark: Any) -> dict[str, str]:
