@@ -36,6 +36,27 @@ def nullable_parts(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
+def with_fields(kind: pa.DataType, more: pa.DataType) -> pa.DataType:
+    """The type with the fields of another one that it lacks, at every depth, behind its own. Names of any case are one field."""
+    types = pa.types
+    if types.is_struct(kind) and types.is_struct(more):
+        own, given = ([each.field(i) for i in range(each.num_fields)] for each in (kind, more))
+        by_name = {field.name.lower(): field for field in given}
+        fields = []
+        for field in own:
+            other = by_name.pop(field.name.lower(), field)
+            fields.append(field.with_type(with_fields(field.type, other.type)))
+        return pa.struct([*fields, *(_nullable(field) for field in by_name.values())])
+    if types.is_list(kind) and types.is_list(more):
+        return pa.list_(kind.value_field.with_type(with_fields(kind.value_type, more.value_type)))
+    if types.is_map(kind) and types.is_map(more):
+        make_map: Any = pa.map_
+        items = kind.item_field.with_type(with_fields(kind.item_type, more.item_type))
+        result: pa.DataType = make_map(kind.key_field, items)
+        return result
+    return kind
+
+
 def _nullable(field: pa.Field) -> pa.Field:
     return field.with_type(nullable_parts(field.type)).with_nullable(True)
 

@@ -23,6 +23,7 @@ from hoodie.model.enums import Action
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.late import once
 from hoodie.model.names import BOOTSTRAP_BEGUN, PROPERTIES, PROPERTIES_BACKUP, SET_ASIDE, doctor_of, hoodie_command
+from hoodie.model.nested import with_fields
 from hoodie.model.plans import MergeRule
 from hoodie.model.tuning import TUNING, Tuning
 from hoodie.options.concurrency import CONCURRENCY, ConcurrencyOptions
@@ -98,10 +99,14 @@ class Snapshot:
         return hoodie.view.columns.column_history(self.active, self.timeline)
 
     def with_columns(self, added: pa.Schema) -> Snapshot:
-        """The same rows with columns of these that are not there behind the others: null in all of them."""
+        """The same rows with columns of these that are not there behind the others, and fields inside of those that are: null in
+        all of them.
+        """
         stored = self.schema if self.schema is not None else pa.schema([])
+        by_name = {field.name: field for field in added}
+        whole = [each.with_type(with_fields(each.type, by_name.pop(each.name, each).type)) for each in stored]
         result = copy.copy(self)
-        result.schema = pa.schema([*stored, *(field for field in added if field.name not in stored.names)])
+        result.schema = pa.schema([*whole, *by_name.values()])
         result.history = hoodie.view.columns.history_after(self.history, result.schema, hoodie.view.columns.NO_VERSION)
         return result
 

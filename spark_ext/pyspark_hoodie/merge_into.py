@@ -22,10 +22,10 @@ from pyspark_hoodie.frame_marks import is_classic
 from pyspark_hoodie.sql_added import adding
 from pyspark_hoodie.sql_changes import BY_SOURCE, MATCHED, NOT_MATCHED, TWO_ROWS, assigned_column
 from pyspark_hoodie.sql_entries import entry_of
-from pyspark_hoodie.sql_evolution import lacking
+from pyspark_hoodie.sql_evolution import lacking, only
 from pyspark_hoodie.sql_reads import Parts
 from pyspark_hoodie.sql_table import CatalogTable
-from pyspark_hoodie.sql_words import Words
+from pyspark_hoodie.sql_words import Words, within
 from pyspark_hoodie.where import quoted
 
 _METHODS = {MATCHED: "whenMatched", NOT_MATCHED: "whenNotMatched", BY_SOURCE: "whenNotMatchedBySource"}
@@ -83,8 +83,8 @@ class MergeInto:
         if not self._evolves:
             carry_out()
             return
-        table, assigned = sql_catalog.table_of(self._spark, self._name), self._assigned()
-        added = lacking(table, [field for field in self._source.schema.fields if field.name.lower() in assigned])
+        table = sql_catalog.table_of(self._spark, self._name)
+        added = lacking(table, only(self._source.schema.fields, self._assigned()))
         with adding(self._spark, table.uri, added):
             carry_out()
 
@@ -92,20 +92,19 @@ class MergeInto:
         self._clauses.append(clause)
         return self
 
-    def _assigned(self) -> set[str]:
-        """Columns of the source, in lower case, that a clause gives to the table under their own names."""
-        names = {name.lower() for name in self._source.columns}
+    def _assigned(self) -> set[tuple[str, ...]] | None:
+        """Columns and fields, in lower case, that a clause gives to the table; None: all of the source's."""
         if any(clause.takes_all for clause in self._clauses):
-            return names
-        parts = [self._column_parts(key) for clause in self._clauses for key in clause.assignments]
-        return names & {each[0].lower() for each in parts if len(each) == 1}
+            return None
+        paths = [self._column_parts(key) for clause in self._clauses for key in clause.assignments]
+        return {tuple(part.lower() for part in path) for path in paths}
 
     def _column_parts(self, key: str) -> list[str]:
         words = Words(key)
         parts = words.name("a column to set")
         if not words.is_over:
             words.refuse(f"{key!r} names no column")
-        return parts[1:] if len(parts) > 1 and parts[0].lower() == self._target.lower() else parts
+        return within(parts, self._parts)
 
     def _common(self, names: Iterable[str]) -> list[str]:
         """Which columns of the source updateAll and insertAll take, of those that the table has."""
@@ -169,8 +168,9 @@ class MergeInto:
         fields = table.schema.fields
         rows = table.rows([*table.schema.names, *META_COLUMNS])
         keyed = rows.withColumns({_KEY: F.col(RECORD_KEY), _PATH: F.col(PARTITION_PATH)})
-        target = _with_copies(keyed, _STORED, table.schema.names).alias(self._target)
         source = _with_copies(self._source, _GIVEN, common)
+        copied = _with_copies(keyed, _STORED, table.schema.names)
+        target = _with_long_names(copied, self._parts, table.schema.names, source.columns).alias(self._target)
         joined = {
             MATCHED: (target, source, "inner"),
             NOT_MATCHED: (source, target, "left_anti"),
@@ -256,6 +256,21 @@ class _WhenNotMatchedBySource(_WhenMatched):
 def _with_copies(frame: DataFrame, prefix: str, names: Sequence[str]) -> DataFrame:
     """The frame, behind whose columns copies have names that are unique in a join. All others are found as before."""
     return frame.withColumns({f"{prefix}{name}": F.col(quoted(name)) for name in names}) if names else frame
+
+
+def _with_long_names(frame: DataFrame, table: Sequence[str], names: Sequence[str], others: Sequence[str]) -> DataFrame:
+    """The frame with a struct `db`, whose field `t` has the columns: so Spark finds `db.t.column`, as an alias has one part alone.
+
+    Args:
+        table: the parts of its name. others: columns that it is joined with.
+    """
+    used_names = {name.lower() for name in (*frame.columns, *others)}
+    for at, first in enumerate(table[:-1]):
+        value = F.struct(*[F.col(quoted(name)) for name in names])
+        for part in reversed(table[at + 1 :]):
+            value = F.struct(value.alias(part))
+        frame = frame if first.lower() in used_names else frame.withColumn(first, value)
+    return frame
 
 
 def _copy(prefix: str, name: str) -> Column:

@@ -6,6 +6,7 @@ Only clauses are found. What expressions mean is left to Spark.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
 from hoodie.errors import OptionError
@@ -19,7 +20,7 @@ _TOKEN = re.compile(
     |(?P<sign>=>|<=>|::|[<>!=]=|<>|.)""",
     re.VERBOSE | re.DOTALL,
 )
-_CLOSED = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
+_OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 
 
 class Token(NamedTuple):
@@ -47,17 +48,19 @@ class Token(NamedTuple):
 def tokens_of(text: str) -> list[Token]:
     """What stands in the text, without spaces and comments, up to a semicolon at its end."""
     result: list[Token] = []
-    depth = 0
+    openings: list[str] = []
     for match in _TOKEN.finditer(text):
-        kind = str(match.lastgroup)
+        kind, word = str(match.lastgroup), match[0].upper()
         if kind == "space":
             continue
-        step = _CLOSED.get(match[0], 0) if kind == "sign" else 0
-        if kind == "word":
-            step = {"CASE": 1, "END": -1}.get(match[0].upper(), 0)
-        depth = max(depth + min(step, 0), 0)
-        result.append(Token(kind, match[0], match.start(), match.end(), depth))
-        depth += max(step, 0)
+        if kind == "word" and word == "END" and openings[-1:] == ["CASE"]:  # else a column of that name
+            openings.pop()
+        if kind == "sign" and word in _CLOSING:
+            while openings and openings.pop() == "CASE":  # a column of that name
+                pass
+        result.append(Token(kind, match[0], match.start(), match.end(), len(openings)))
+        if (kind == "word" and word == "CASE") or (kind == "sign" and word in _OPENING):
+            openings.append(word)
     while result and result[-1].text == ";":
         result.pop()
     return result
@@ -184,6 +187,29 @@ def with_named_parameters(text: str) -> tuple[str, list[str]]:
             out += f"{text[copied : token.start]}:{names[-1]}"
             copied = token.end
     return out + text[copied:], names
+
+
+def within(parts: Sequence[str], table: Sequence[str]) -> list[str]:
+    """The name of a column without that of its table, of which it may have the last parts alone."""
+    lower_parts, lower_table = ([part.lower() for part in each] for each in (parts, table))
+    for count in range(len(table), 0, -1):
+        if len(parts) > count and lower_parts[:count] == lower_table[-count:]:
+            return list(parts[count:])
+    return list(parts)
+
+
+def with_short_names(text: str, tables: Iterable[Sequence[str]]) -> str:
+    """The statement with the last part alone of these tables' names, where they stand in front of a column's."""
+    tokens, out, copied = tokens_of(text), "", 0
+    names = [[part.lower() for part in table] for table in tables if len(table) > 1]
+    for at, token in enumerate(tokens):
+        for name in names:
+            place = tokens[at : at + 2 * len(name)]
+            dots = [each.text for each in place[1::2]] == ["."] * len(name)
+            if dots and [each.name.lower() for each in place[::2]] == name and not (at and tokens[at - 1].says(".")):
+                out += text[copied : token.start]
+                copied = place[-2].start
+    return out + text[copied:]
 
 
 _INSTANT = re.compile(r"['\"]?(\d{14}|\d{17})['\"]?")

@@ -1,6 +1,7 @@
 """Procedures and the words of statements, on tables that are open without a session."""
 
 import pytest
+from pyspark.sql.types import StructType
 
 import hoodie
 from hoodie.errors import OptionError
@@ -8,7 +9,7 @@ from pyspark_hoodie.procedure_actions import ACTIONS
 from pyspark_hoodie.procedure_files import FILES
 from pyspark_hoodie.procedure_shows import TIMELINE
 from pyspark_hoodie.sql_call import NOT_SERVED, SHOWS, WITHOUT_TABLE, bind, in_columns, signatures
-from pyspark_hoodie.sql_evolution import _assigned, _spelled_out
+from pyspark_hoodie.sql_evolution import _assigned, _spelled_out, only
 from pyspark_hoodie.sql_hook import instead
 from pyspark_hoodie.sql_metadata import metadata_rows
 from pyspark_hoodie.sql_words import Words, instants_as_versions, tokens_of
@@ -177,7 +178,27 @@ def test_instants_after_timestamp_as_of_are_versions(given, made):
 def test_columns_that_a_merge_assigns():
     words = Words(MERGE)
     words.at = words.find("WHEN")
-    assert _assigned(words, ["id", "a", "b", "c", "d", "e", "x"]) == {"id", "a", "d"}
+    assert _assigned(words, ["db", "t"]) == {("id",), ("a",), ("d",), ("n",)}
+    words = Words(
+        "WHEN MATCHED THEN UPDATE SET db.t.S.b.`C` = s.c WHEN NOT MATCHED THEN INSERT (id, s.a, end) VALUES (1, 2, 3)"
+    )
+    assert _assigned(words, ["db", "t"]) == {("s", "b", "c"), ("id",), ("s", "a"), ("end",)}
+
+
+def test_fields_of_a_source_that_a_merge_assigns():
+    whole = StructType().add("z", "integer").add("w", "integer")
+    fields = (
+        StructType()
+        .add("a", "integer")
+        .add("s", StructType().add("x", "integer").add("Y", whole))
+        .add("b", whole)
+        .fields
+    )
+    assert only(fields, None) == fields
+    found = only(fields, {("s", "y", "w"), ("b",), ("a", "x"), ("s", "no"), ("no",)})
+    assert (
+        found == StructType().add("s", StructType().add("Y", StructType().add("w", "integer"))).add("b", whole).fields
+    )
 
 
 def test_stars_are_spelled_out():

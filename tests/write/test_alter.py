@@ -9,6 +9,7 @@ import hoodie
 from hoodie.errors import OptionError, SchemaError
 from hoodie.format.column_ids import first_columns, kind_of, schema_of, type_of
 from hoodie.model.columns import Column
+from hoodie.model.nested import with_fields
 from hoodie.options.read import ReadOptions
 from hoodie.read.plan import pin_snapshot
 from hoodie.read.scan import Scan
@@ -326,3 +327,19 @@ def test_a_write_reads_the_columns_that_it_is_about_to_add(kind, renamed):
     plan = Scan(context, ReadOptions(columns=("id", "more")), meta_columns=False, snapshot=snapshot)
     assert rows(plan, "more") == dict.fromkeys(["k0", "k1", "k2", "k3"])
     assert "more" not in table.schema.names
+
+
+def test_a_type_gets_the_fields_that_another_has_beside_its_own():
+    def of(leaf, **more):
+        fields = {"a": leaf, **more}
+        return pa.struct(
+            [("x", pa.list_(pa.struct(fields))), ("y", pa.map_(pa.string(), pa.struct(fields))), ("z", leaf)]
+        )
+
+    with_more = with_fields(of(pa.int32()), of(pa.string(), b=pa.string()))
+    assert with_more == of(pa.int32(), b=pa.string())
+    assert with_fields(with_more, of(pa.int32())) == with_more
+    assert with_fields(pa.struct([("A", pa.int32())]), pa.struct([("b", pa.int8()), ("a", pa.int8())])) == pa.struct(
+        [("A", pa.int32()), ("b", pa.int8())]
+    )
+    assert with_fields(pa.int32(), of(pa.int32())) == pa.int32()
