@@ -12,7 +12,7 @@ from typing import NamedTuple
 from hoodie.errors import OptionError
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import DELETED
-from pyspark_hoodie.sql_words import Words, quoted_name
+from pyspark_hoodie.sql_words import Words, quoted_name, within
 
 TARGET = "hoodie_part_target"
 """What the SELECT calls the table: its columns, its record keys and its partition paths."""
@@ -71,10 +71,12 @@ class _Maker:
     def __init__(self, words: Words, columns: Mapping[str, str]) -> None:
         self.words = words
         self.columns = columns
+        self.table: Sequence[str] = ()
+        """The parts of its name."""
 
     def target(self, *ends: str) -> str:
         """Passes the name of the table and its alias, and gives what expressions call it."""
-        parts = self.words.name("the name of the table")
+        self.table = parts = self.words.name("the name of the table")
         return self.alias(*ends) or quoted_name(parts[-1:] if "/" not in parts[-1] else ["hoodie_target"])
 
     def alias(self, *ends: str) -> str | None:
@@ -110,9 +112,7 @@ class _Maker:
         commas = [at for at in range(start, end) if words.tokens[at].depth == 0 and words.tokens[at].says(",")]
         for first, last in pairwise([start - 1, *commas, end]):
             words.at = first + 1
-            parts = words.name("a column to set")
-            if len(parts) > 1 and parts[0].lower() == alias.strip("`").lower():
-                parts = parts[1:]
+            parts = within(within(words.name("a column to set"), [alias.strip("`")]), self.table)
             words.expect("=")
             name = assigned_column(parts, self.columns)
             if name in found:

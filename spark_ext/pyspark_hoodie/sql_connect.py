@@ -25,7 +25,7 @@ from pyspark_hoodie.sql_create import new_table
 from pyspark_hoodie.sql_entries import entry_of
 from pyspark_hoodie.sql_reads import Parts
 from pyspark_hoodie.sql_table import CatalogTable
-from pyspark_hoodie.sql_words import Words, quoted_name
+from pyspark_hoodie.sql_words import Words, quoted_name, with_short_names
 from pyspark_hoodie.where import quoted
 
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
@@ -330,12 +330,14 @@ class _Statement:
         if first != "UPDATE" and not words.take("FROM" if first == "DELETE" else "INTO"):
             return None
         start = words.at
-        entry = entry_of(self.spark, words.name("a table"))
+        name = words.name("a table")
+        entry = entry_of(self.spark, name)
         if entry is None:
             return None
         table = self.parts.table(entry)
         table.require_changeable(first)
-        changed = Words(f"{words.slice(start, words.at)} {self.parts.put_in(words, words.at, self.find)}")
+        rest = with_short_names(self.parts.put_in(words, words.at, self.find), [name])
+        changed = Words(f"{words.slice(start, words.at)} {rest}")
         columns = {field.name: field.dataType.simpleString() for field in table.schema.fields}
         found = changes_of(changed, first, columns)
         needed = [*table.schema.names, *META_COLUMNS]

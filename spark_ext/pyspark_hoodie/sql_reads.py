@@ -13,7 +13,7 @@ from hoodie.model.meta_fields import META_COLUMNS
 from pyspark_hoodie.sql_entries import Entry, entries_of
 from pyspark_hoodie.sql_functions import FUNCTIONS, Find
 from pyspark_hoodie.sql_table import CatalogTable
-from pyspark_hoodie.sql_words import Token, Words, quoted_name, text_of
+from pyspark_hoodie.sql_words import Token, Words, quoted_name, text_of, with_short_names
 
 PART = "hoodie_part_"
 """How words begin that stand for a DataFrame."""
@@ -75,6 +75,7 @@ class Parts:
         entries = entries_of(self._spark, {place.name for place in places if place.arguments is None})
         with_meta = "_hoodie_" in words.text.lower()
         out, copied = "", words.tokens[start].start if start < len(words.tokens) else len(words.text)
+        long_names = []
         for place in places:
             if place.arguments is not None:
                 frame = self._of_function(place, find)
@@ -86,7 +87,8 @@ class Parts:
             copied = words.tokens[place.end - 1].end
             if not _has_alias(words, place.end):
                 out += f" AS {quoted_name(list(place.name[-1:]))}"
-        return out + words.text[copied : words.tokens[-1].end if words.tokens else None]
+                long_names.append(place.name)
+        return with_short_names(out + words.text[copied : words.tokens[-1].end if words.tokens else None], long_names)
 
     def _of_function(self, place: _Place, find: Find) -> Callable[[], DataFrame]:
         frame = FUNCTIONS[place.name[0].lower()](self._spark, find, list(place.arguments or ()))

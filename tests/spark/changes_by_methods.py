@@ -25,11 +25,13 @@ def all_clauses(spark: SparkSession, name: str) -> None:
     merge = merge.whenMatched().update({"qty": F.col("t.qty") + source["qty"], "t.ts": F.col("s.ts")})
     merge = merge.whenNotMatched().insertAll()
     merge = merge.whenNotMatchedBySource(F.col("t.id") == "k2").delete()
-    merge.whenNotMatchedBySource(F.expr("qty = 3")).update({"`qty`": F.lit(33), "TS": F.lit(5)}).merge()
+    merge.whenNotMatchedBySource(F.expr(f"{name}.qty = 3")).update({"`qty`": F.lit(33), f"{name}.TS": F.lit(5)}).merge()
 
 
 def move(spark: SparkSession, name: str) -> None:
-    rows(spark, ("k4", "z", 44, 3)).mergeInto(name, F.expr(EVERY_ID)).whenMatched().updateAll().merge()
+    rows(spark, ("k4", "z", 44, 3)).mergeInto(
+        name, F.col(f"{name}.id") == F.col("s.id")
+    ).whenMatched().updateAll().merge()
 
 
 def delete_twice(spark: SparkSession, name: str) -> None:

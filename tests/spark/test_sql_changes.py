@@ -7,7 +7,7 @@ from pyspark_hoodie import hook
 from pyspark_hoodie.sql_changes import changes_of
 from pyspark_hoodie.sql_entries import Entry, entries_of
 from pyspark_hoodie.sql_reads import _has_alias, places_of
-from pyspark_hoodie.sql_words import Words, with_named_parameters
+from pyspark_hoodie.sql_words import Words, with_named_parameters, with_short_names
 
 pytestmark = pytest.mark.spark
 
@@ -53,6 +53,11 @@ def test_an_update_keeps_what_it_does_not_set():
 def test_what_cannot_be_understood_is_said(text, says):
     with pytest.raises(OptionError, match=says):
         changes(text)
+
+
+@pytest.mark.parametrize("name", ["v", "t.v", "DB.T.v"])
+def test_an_assignment_names_a_column_by_the_name_of_its_table(name):
+    assert "CAST(1 AS string) AS `v`" in changes(f"UPDATE db.t SET {name} = 1").select
 
 
 def test_a_merge_is_a_query_for_each_case():
@@ -129,6 +134,25 @@ def test_the_source_of_a_merge(text, source, name):
     words = Words(f"{text} ON true")
     assert words.source() == (source, name)
     assert words.sees("ON")
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("SELECT db.t.a, `DB`.`t`.* FROM x AS t", "SELECT t.a, `t`.* FROM x AS t"),
+        ("SELECT c.db.t.a, db.u.a, db.t, 'db.t.a'", None),
+        ("SELECT f(db.t.s.a) -- db.t.a", "SELECT f(t.s.a) -- db.t.a"),
+    ],
+)
+def test_long_names_of_tables_in_front_of_columns(text, short):
+    assert with_short_names(text, [("db", "t"), ("db", "t"), ("t",)]) == (short or text)
+
+
+def test_a_column_may_be_called_end_or_case():
+    words = Words("(start, end, CASE WHEN end THEN (case) END, end), end")
+    assert [len(part) for part in words.parts()] == [1, 1, 8, 1]
+    assert words.take(",", "END")
+    assert words.is_over
 
 
 def test_parameters_by_their_places_get_names():
