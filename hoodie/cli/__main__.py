@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(args, "alone"):  # this command reports on several tables
             status: int = args.alone(args, options, reached_by)
             return status
-        report = import_module("hoodie.cli.arguments").run(args, options, reached_by)
+        report = import_module("hoodie.cli.opening").run(args, options, reached_by)
         print(report.text(as_json=args.json), flush=True)
     except BrokenPipeError:  # `hoodie … | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""What the commands have in common on the command line: their arguments, and how each comes to its table."""
+"""What the commands have in common on the command line; each registers its own parser with it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ import difflib
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from hoodie.cli.report import Report
-from hoodie.engine.local import LocalEngine
-from hoodie.options.concurrency import ConcurrencyOptions
-from hoodie.options.defaults_file import load_defaults
-from hoodie.options.parse import parse_write_options
-from hoodie.storage.base import Storage
-from hoodie.storage.uri import open_storage
-from hoodie.table import HoodieTable
-from hoodie.view.context import TableContext
+if TYPE_CHECKING:  # `hoodie --version` imports no table
+    from hoodie.cli.report import Report
+    from hoodie.options.concurrency import ConcurrencyOptions
+    from hoodie.storage.base import Storage
+    from hoodie.table import HoodieTable
+    from hoodie.view.context import TableContext
 
 Command: TypeAlias = "Callable[[TableContext, HoodieTable, argparse.Namespace], Report]"
 PlainCommand: TypeAlias = "Callable[[argparse.Namespace, Mapping[str, str]], Report]"
@@ -179,27 +176,3 @@ def _limit(text: str) -> int:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
-
-
-def run(args: argparse.Namespace, options: Mapping[str, str], reached_by: Mapping[str, str]) -> Report:
-    """Run a command on its table."""
-    if args.path is None:
-        without_table: PlainCommand = args.without_table
-        return without_table(args, options)
-    opening = _opening(open_storage(args.path, reached_by), options)
-    from_storage: StorageCommand | None = getattr(args, "storage_command", None)
-    if from_storage is not None:
-        return from_storage(opening, args)
-    command: Command = args.command
-    return command(*opening.table(), args)
-
-
-def _opening(storage: Storage, options: Mapping[str, str]) -> UnopenedTable:
-    def concurrency() -> ConcurrencyOptions:
-        return parse_write_options(options, defaults=load_defaults()).write.concurrency
-
-    def table() -> tuple[TableContext, HoodieTable]:
-        context = TableContext.open(storage, LocalEngine())
-        return context.with_concurrency(concurrency()), HoodieTable(context, options)
-
-    return UnopenedTable(storage, concurrency, table)
