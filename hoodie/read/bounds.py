@@ -218,7 +218,7 @@ def _among(column: _Column, values: pa.Array[Any]) -> Verdict:
         everything = pc.add(everything, pa.scalar(0.0, column.kind))  # -0.0 becomes 0.0, which it equals
     ranks = pc.rank(everything, tiebreaker="dense").to_numpy()
     count = bounds.num_rows
-    is_value = np.zeros(ranks.max(initial=0) + 1, dtype=np.int64)
+    is_value = np.zeros(int(ranks.max(initial=0)) + 1, dtype=np.int64)
     is_value[ranks[: len(values)]] = 1
     up_to = np.cumsum(is_value)  # how many of the values are at most as great as that of a rank, which begin at 1
     low, high = ranks[len(values) : len(values) + count], ranks[len(values) + count :]
