@@ -18,7 +18,7 @@ for _name in (
     "hoodie.filegroup.run",
     "hoodie.index.bloom",
     "hoodie.index.bucket",
-    "hoodie.write.load",
+    "hoodie.write.load_part",
 ):
     import_module(_name)
 
