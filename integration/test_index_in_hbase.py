@@ -139,7 +139,7 @@ import os, signal, sys
 import pyarrow as pa, hoodie, hoodie.index.external
 from hoodie.txn.transaction import Transaction
 path, *options = sys.argv[1:]
-def die(*_):
+def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 Transaction.commit = die  # the moment after the puts, and before the commit
 keys = range(15, 25)
