@@ -373,10 +373,12 @@ def at_work(look: Inspection) -> Iterator[Hit]:
 
 
 def lost_completions(look: Inspection) -> Iterator[Hit]:
-    """Pending writes that were completed, by what their writers left."""
+    """Pending writes that seem to have been completed, by what their writers left."""
     for instant, file in look.lost_completions.items():
         path = look.context.active.path(instant)
-        what = f"{path} was completed, as its writer left no trace but {file}, and its completed file is lost"
+        what = (
+            f"{path} seems to have been completed: its writer left no trace but {file}, and its completed file is lost"
+        )
         yield Hit(what, path, str(instant.time))
 
 

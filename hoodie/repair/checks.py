@@ -168,7 +168,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "lost-completions",
         Level.DAMAGE,
-        "a pending write was completed, but its completed file is lost, so readers ignore its rows",
+        "a pending write seems to have been completed, but its completed file is lost, so readers ignore its rows",
         "Restore the completed file of that instant in `.hoodie` from a copy of the table before the next write, which undoes "
         "the instant, as `hoodie rollback {table} {subject} --yes` does",
         check_timeline.lost_completions,

@@ -12,8 +12,7 @@ from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.late import once
 from hoodie.options.write import WriteOptions
 from hoodie.repair.repairs import kinds_of, repair
-from hoodie.repair.stray_files import Evidence, data_files_of
-from hoodie.undo.undo_rules import lost_completions
+from hoodie.repair.stray_files import Evidence, data_files_of, lost_completions
 from hoodie.view.context import Snapshot, TableContext
 
 

@@ -21,9 +21,11 @@ from hoodie.model.findings import YOUNG_S, Repair, RepairKind
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.late import once
 from hoodie.model.names import (
+    MARKERS,
     BaseFileName,
     LogFileName,
     folder_of,
+    heartbeat_path,
     is_partition_path,
     join,
     name_of,
@@ -31,7 +33,8 @@ from hoodie.model.names import (
     parse_log_file,
 )
 from hoodie.storage.base import FileInfo
-from hoodie.timeline.timeline import WRITES
+from hoodie.timeline.timeline import WRITES, Timeline
+from hoodie.undo.undo_files import instants_in
 from hoodie.view.context import Snapshot, TableContext
 
 
@@ -133,6 +136,36 @@ class _LogContent:
 
 def _times(blocks: Iterable[LogBlock], key: HeaderKey, but: BlockKind | None = None) -> Iterator[InstantTime]:
     return (time for block in blocks if block.kind is not but and (time := InstantTime(block.header.get(key, ""))))
+
+
+def lost_completions(context: TableContext, timeline: Timeline) -> Iterator[tuple[Instant, str]]:
+    """Pending writes that seem to have been completed, while the file that says so is lost; each with one of its data files.
+
+    A writer that dies or fails leaves a mark, a heartbeat, staged files or markers, and only completing removes them all. Recovery
+    goes by the timeline alone and undoes such a write, as Apache Hudi does.
+    """
+    storage = context.storage
+    times = {
+        instant.time
+        for instant in timeline.pending_writes
+        if context.liveness.is_alive(instant.time) is None
+        and not storage.exists(heartbeat_path(instant.time))
+        and not storage.list(join(MARKERS, instant.time))
+    }
+    times -= context.publisher.remains()
+    if not times:
+        return
+    now = context.active.load()  # one that was completed or undone meanwhile has no trace either
+    pending = {each.time: each for each in now.pending_writes if each.time in times}
+    traceless = {time: each for time, each in pending.items() if context.active.rollback_of(now, time) is None}
+    for infos in context.listing.all_files().files.values() if traceless else ():
+        for info in infos:
+            base, log = parse_base_file(info.name), parse_log_file(info.name)
+            if base is None and (log is None or log.suffix):
+                continue
+            for time in {base.instant} if base is not None else instants_in(storage, info.path):
+                if time in traceless:
+                    yield traceless.pop(time), info.path
 
 
 @dataclass(frozen=True)

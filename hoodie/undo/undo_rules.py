@@ -15,12 +15,8 @@ from hoodie.model.enums import MOVES_ROWS, Action, State
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import (
     COMPLETES_AS,
-    MARKERS,
-    heartbeat_path,
     hoodie_command,
-    join,
     name_of,
-    parse_base_file,
     parse_log_file,
 )
 from hoodie.model.payloads import RestorePlan
@@ -30,7 +26,7 @@ from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.pending import being_run, being_written
 from hoodie.timeline.timeline import WRITES, Timeline
 from hoodie.txn.heartbeat import Life, life_of
-from hoodie.undo.undo_files import doomed_by, instants_in
+from hoodie.undo.undo_files import doomed_by
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.listing import Listing
 from hoodie.view.retention import Retention
@@ -85,36 +81,6 @@ def require_newest(context: TableContext, snapshot: Snapshot, instant: Instant) 
     _refuse_archived(snapshot, before[-1] if before else None, table=table)
     if before:
         _require_files(context, snapshot, before[-1])
-
-
-def lost_completions(context: TableContext, timeline: Timeline) -> Iterator[tuple[Instant, str]]:
-    """Pending writes that were completed, though the file that says so is lost; each with one of its data files.
-
-    A writer that dies or fails leaves a mark, a heartbeat, staged files or markers, and only completing removes them all. A rollback
-    would take back rows that were committed.
-    """
-    storage = context.storage
-    times = {
-        instant.time
-        for instant in timeline.pending_writes
-        if context.liveness.is_alive(instant.time) is None
-        and not storage.exists(heartbeat_path(instant.time))
-        and not storage.list(join(MARKERS, instant.time))
-    }
-    times -= context.publisher.remains()
-    if not times:
-        return
-    now = context.active.load()  # one that was completed or undone meanwhile has no trace either
-    pending = {each.time: each for each in now.pending_writes if each.time in times}
-    traceless = {time: each for time, each in pending.items() if context.active.rollback_of(now, time) is None}
-    for infos in context.listing.all_files().files.values() if traceless else ():
-        for info in infos:
-            base, log = parse_base_file(info.name), parse_log_file(info.name)
-            if base is None and (log is None or log.suffix):
-                continue
-            for time in {base.instant} if base is not None else instants_in(storage, info.path):
-                if time in traceless:
-                    yield traceless.pop(time), info.path
 
 
 def refuse_savepointed(timeline: Timeline, times: Iterable[str], *, table: str) -> None:

@@ -90,10 +90,19 @@ class ByBucket:
     ) -> FoundBuckets:
         if isinstance(earlier, FoundBuckets) and earlier.layout == self.layout:
             return earlier
-        tasks = plan_buckets(batch.chunks, self.layout, stage_to=batch.folder)
-        rows_of_tasks = batch.engine.run(partial(run_buckets, context.storage), tasks, label=label(Step.HASH))
-        rows = [rows for each in rows_of_tasks for rows in each]
+        rows = self._hashed(context, batch, label)
         return FoundBuckets(rows, pieces_by_partition(batch.chunks), self.layout, self.inserts)
+
+    def _hashed(
+        self,
+        context: TableContext,
+        batch: Batch,
+        label: Callable[[Step], str],
+        rings: Mapping[str, HashRing] | None = None,
+    ) -> list[BucketRows]:
+        tasks = plan_buckets(batch.chunks, self.layout, stage_to=batch.folder, rings=rings)
+        rows_of_tasks = batch.engine.run(partial(run_buckets, context.storage), tasks, label=label(Step.HASH))
+        return [rows for each in rows_of_tasks for rows in each]
 
     def key_bytes_to_hold(self, context: TableContext, batch: Batch, files: int) -> int:
         return 0
@@ -237,9 +246,8 @@ class ByRing(ByBucket):
         rings |= {path: first_ring(path, count) for path in pieces.keys() - rings.keys()}
         if isinstance(earlier, FoundNodes) and earlier.layout == self.layout and earlier.rings == rings:
             return earlier
-        tasks = plan_buckets(batch.chunks, self.layout, stage_to=batch.folder, rings=rings)
-        rows_of_tasks = batch.engine.run(partial(run_buckets, context.storage), tasks, label=label(Step.HASH))
-        return FoundNodes([rows for each in rows_of_tasks for rows in each], pieces, self.layout, self.inserts, rings)
+        rows = self._hashed(context, batch, label, rings)
+        return FoundNodes(rows, pieces, self.layout, self.inserts, rings)
 
 
 def _renewed(ring: HashRing, snapshot: Snapshot) -> HashRing:
