@@ -18,7 +18,8 @@ from hoodie.model.instant import Instant
 from hoodie.model.names import COMPLETES_AS
 from hoodie.model.payloads import CommitMetadata
 from hoodie.timeline.clock import Clock
-from hoodie.txn.heartbeat import Life, held_by_this_thread, life_of
+from hoodie.timeline.timeline import Timeline
+from hoodie.txn.heartbeat import Life, held_by_this_thread, life_of, writers_beside
 from hoodie.view.context import TableContext
 
 FIRST_PAUSE_S = 0.02
@@ -46,6 +47,16 @@ class Ahead:
             if other.time > instant.time and _meet(announced, metadata)
         }
         return cls(writes, frozenset(overtaken))
+
+    @classmethod
+    def beside(cls, context: TableContext, timeline: Timeline, *, strangers: bool) -> Ahead:
+        """Of a write that takes its instant now; `strangers`: also beside writers that do not share our lock."""
+        writes = writers_beside(timeline, context, beside_strangers=strangers)
+        if not writes:
+            return cls({})
+        first = min(instant.time for instant in writes)
+        later = [instant for instant in timeline.commits if instant.time > first]
+        return cls.of(writes, [(instant, context.active.read_commit(instant)) for instant in later])
 
     def log_versions(self) -> dict[FileGroupId, int]:
         """The highest version of the logs that a file group is going to get."""

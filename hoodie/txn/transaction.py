@@ -28,7 +28,6 @@ from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, Corrup
 from hoodie.format.column_ids import with_docs
 from hoodie.format.commit_avro import decode_commit_file
 from hoodie.format.internal_schema import LATEST_SCHEMA, encode_internal_schema
-from hoodie.index.rings import ruled
 from hoodie.keygen.virtual_columns import unstored_of
 from hoodie.model.change import change_of_commit
 from hoodie.model.columns import ColumnHistory
@@ -38,19 +37,18 @@ from hoodie.model.payloads import CommitMetadata
 from hoodie.model.plans import FileOptions, WriteContext
 from hoodie.model.streams import repeats
 from hoodie.options.mergers import runnable
-from hoodie.options.table import TableConfig
 from hoodie.storage.parallel import together
 from hoodie.timeline.pending import run_by_others
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.conflict import BasedOn, Conflict, WriteBasis, find_conflict, find_missed_delete, find_schema_conflict
-from hoodie.txn.critical import refuse_amid_restore, require_same_table
+from hoodie.txn.critical import refuse_amid_restore
 from hoodie.txn.earlier_writers import Ahead, Patience, wait_for
-from hoodie.txn.gate import is_closed, wait_at_gate
-from hoodie.txn.heartbeat import Heartbeat, Life, format_writer, life_of, writer_of, writers_beside
+from hoodie.txn.heartbeat import Heartbeat, Life, format_writer, life_of, writer_of
+from hoodie.txn.lock_look import look_under_lock, require_same_layout
 from hoodie.txn.metadata_table import Seen, list_metadata_folder
 from hoodie.txn.participants import before_completion, before_plan
 from hoodie.view.columns import column_history, history_after, keep_history
-from hoodie.view.context import Snapshot, TableContext, load_config
+from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.schema import refuse_lost_types, stated_schema, table_schema
 from hoodie.view.view import FileSystemView
 
@@ -156,11 +154,11 @@ class Transaction:
         transaction: Transaction | None = None
         try:
             with ExitStack() as lock:
-                snapshot, seen = _locked(context, lock, last_view)
+                snapshot, seen = look_under_lock(context, lock, last_view)
                 before_plan(context, seen)
                 refuse_lost_types(context.active, snapshot.timeline, seen.properties, table=context.storage.uri)
                 refuse_amid_restore(context, snapshot.timeline)
-                ahead = _ahead_of(context, snapshot.timeline, beside_strangers=non_blocking)
+                ahead = Ahead.beside(context, snapshot.timeline, strangers=non_blocking)
                 planned = plan(snapshot, ahead)
                 time = context.clock.allot(snapshot.timeline.latest_time)
                 transaction = cls(
@@ -203,7 +201,7 @@ class Transaction:
         transaction: Transaction | None = None
         try:
             with context.lock.held(context.lock_timeout_s):
-                _require_same_table(context, places_rows=False)
+                require_same_layout(context, places_rows=False)
                 timeline = context.active.load()
                 refuse_amid_restore(context, timeline)
                 if timeline.find(plan.time, plan.action) is None:
@@ -339,7 +337,7 @@ class Transaction:
                 context.storage,
                 context.lock.is_held,
                 context.snapshot,
-                partial(_require_same_table, context, places_rows=not self.claimed),
+                partial(require_same_layout, context, places_rows=not self.claimed),
                 self._epoch,
                 partial(list_metadata_folder, context.active, context.storage),
             )
@@ -631,51 +629,5 @@ class Transaction:
         )
 
 
-def _locked(context: TableContext, hold: ExitStack, last_view: FileSystemView | None) -> tuple[Snapshot, Seen]:
-    """The table under the lock, which `hold` gets; where the gate is closed, who closed it goes first."""
-    may_wait = True
-    while True:
-        hold.enter_context(context.lock.held(context.lock_timeout_s))
-        now, snapshot, waits, folder = together(
-            context.storage,
-            partial(_require_same_table, context, places_rows=True),
-            partial(context.snapshot, last_view),
-            partial(is_closed, context),
-            partial(list_metadata_folder, context.active, context.storage),
-        )
-        if not (waits and may_wait):
-            return snapshot, Seen(now.raw, snapshot.timeline, folder)
-        hold.close()
-        wait_at_gate(context)
-        may_wait = False
-
-
-def _ahead_of(context: TableContext, timeline: Timeline, *, beside_strangers: bool) -> Ahead:
-    writes = writers_beside(timeline, context, beside_strangers=beside_strangers)
-    if not writes:
-        return Ahead({})
-    first = min(instant.time for instant in writes)
-    later = [instant for instant in timeline.commits if instant.time > first]
-    return Ahead.of(writes, [(instant, context.active.read_commit(instant)) for instant in later])
-
-
 def _restores(timeline: Timeline) -> frozenset[str]:
     return frozenset(i.time for i in timeline if i.action is Action.RESTORE)
-
-
-def _require_same_table(context: TableContext, *, places_rows: bool) -> TableConfig:
-    """Refuse to go on after a change of what this write rests on, and give what the table says now; `places_rows`: the write
-    chose file groups for keys.
-    """
-    now = load_config(context.storage)
-    require_same_table(context.config, now)
-    mine = context.config.buckets
-    is_same = now.buckets is None if mine is None else mine.holds_against(now.buckets)
-    if is_same and mine is not None and mine.rules is not None and places_rows:
-        is_same = ruled(context.storage, context.active.load(), mine) == mine
-    if places_rows and not is_same:
-        raise CommitConflictError(
-            f"table {context.storage.uri} was given the bucket index, or other numbers of buckets, by another writer while this one "
-            "was at work; nothing was written, run the write again"
-        )
-    return now

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.errors import CorruptFileError
+from hoodie.format import parquet_pages
 from hoodie.format.parquet_file import open_parquet
 from hoodie.format.parquet_pages import PageReader
 
@@ -140,6 +141,15 @@ def test_keys_in_no_order_or_of_another_type_are_left_to_who_reads_the_column():
     assert opened(texts(keys)).rows_of_keys(0, "n", [b"k00500"]) is None
     assert opened(texts(keys)).rows_of_keys(0, "other", [b"k00500"]) is None
     assert opened(texts(sorted(keys), write_statistics=False)).rows_of_keys(0, "key", [b"k00500"]) is None
+
+
+def test_of_a_column_in_no_order_no_more_than_two_pages_are_looked_at(monkeypatch):
+    looked_at = []
+    plain = parquet_pages._page_head
+    monkeypatch.setattr(parquet_pages, "_page_head", lambda data: looked_at.append(0) or plain(data))
+    keys = [f"k{n * 7919 % ROWS:05d}" for n in range(ROWS)]
+    assert opened(texts(keys, use_dictionary=False)).rows_of_keys(0, "key", [b"k00500"]) is None
+    assert len(looked_at) == 2
 
 
 def test_bounds_of_pages_that_the_footer_contradicts_do_not_count():
