@@ -12,7 +12,7 @@ from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant
 from hoodie.model.names import PROPERTIES
 from hoodie.storage.cache import Cache
-from hoodie.txn.transaction import _require_same_table
+from hoodie.txn.lock_look import require_same_layout
 from hoodie.write.layout import basis_of, with_layout
 from tests.memory_tables import Input, batch, new_table, opened, plain
 
@@ -107,10 +107,10 @@ def test_other_rules_while_a_write_is_at_work_end_it():
     table.upsert(rows(10))
     context = table._context
     ruled = with_layout(context, table._at_work()[1].index, basis_of(context))
-    _require_same_table(ruled, places_rows=True)
+    require_same_layout(ruled, places_rows=True)
     rescaled(storage, "d,9", "20300101000000000")
     with pytest.raises(CommitConflictError, match="other numbers of buckets"):
-        _require_same_table(ruled, places_rows=True)
+        require_same_layout(ruled, places_rows=True)
 
 
 @pytest.mark.parametrize(
