@@ -24,7 +24,7 @@ from hoodie.errors import (
     UnsupportedTableError,
 )
 from hoodie.format.bloom import BloomFilter, parse_bloom
-from hoodie.format.layout import Folder, layout_named
+from hoodie.format.layout import Folder, Layout, layout_named
 from hoodie.format.properties import parse_properties_file
 from hoodie.hfile.arrays import as_binary
 from hoodie.metadata.bounds import ColumnBounds, counted_together
@@ -62,6 +62,7 @@ from hoodie.model.names import HOODIE, METADATA_TABLE, PROPERTIES, join
 from hoodie.options.table import METADATA, TableConfig
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import Cache
+from hoodie.storage.parallel import together
 from hoodie.storage.subfolder import FolderStorage
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archive import ArchivedTimeline
@@ -96,6 +97,12 @@ class OpenedMetadata(NamedTuple):
     """Of its timeline."""
     history: str
     """Of its archive."""
+
+
+class _TimelineFolders(NamedTuple):
+    active: ActiveTimeline
+    folder: str
+    history: str
 
 
 class MetadataTable:
@@ -272,18 +279,23 @@ class MetadataTable:
         return dict(zip(keys, self._files_of(keys), strict=True))
 
     def _open(self, timeline: Timeline, config: TableConfig, undone: Collection[InstantTime]) -> None:
-        path = f"{self._storage.uri}/{PROPERTIES}"
-        properties = parse_properties_file(self._storage.read(PROPERTIES), path=path)
-        version = properties.get(_VERSION, "")
-        layout = layout_named(version)
-        if layout is None or layout is not config.layout:
-            raise UnsupportedTableError(f"it is of version {version}, and its table of version {int(config.version)}")
-        folder = _folder(properties, HOODIE, layout.timeline)
-        history = _folder(properties, folder, layout.history)
-        active = ActiveTimeline(
-            self._storage, self._cache, layout=layout, folder=folder, history=history, with_sizes=True
+        path, layout = f"{self._storage.uri}/{PROPERTIES}", config.layout
+        usual = self._timeline_in(layout, {})
+        data, own, _ = together(
+            self._storage,
+            partial(self._storage.read, PROPERTIES),
+            usual.active.load,
+            partial(self._listing.files, self._held),  # nobody adds a file while the lock is held
         )
-        own = active.load()
+        properties = parse_properties_file(data, path=path)
+        version = properties.get(_VERSION, "")
+        if layout_named(version) is not layout:
+            raise UnsupportedTableError(f"it is of version {version}, and its table of version {int(config.version)}")
+        active, folder, history = self._timeline_in(layout, properties)
+        if (folder, history) == (usual.folder, usual.history):
+            active = usual.active
+        else:
+            own = active.load()
         archived = frozenset(undone)
         if not archived.issuperset(unknown_times(timeline, own)):
             past = ArchivedTimeline(self._table, config.history_folder, layout=config.layout, cache=self._cache)
@@ -295,6 +307,14 @@ class MetadataTable:
         of_snapshot = as_seen(timeline, own, archived)
         self._view = FileSystemView(self._listing, active, of_snapshot, own_past)
         self._opened = OpenedMetadata(self._storage, active, own, of_snapshot, own_past, folder, history)
+
+    def _timeline_in(self, layout: Layout, properties: Mapping[str, str]) -> _TimelineFolders:
+        folder = _folder(properties, HOODIE, layout.timeline)
+        history = _folder(properties, folder, layout.history)
+        active = ActiveTimeline(
+            self._storage, self._cache, layout=layout, folder=folder, history=history, with_sizes=True
+        )
+        return _TimelineFolders(active, folder, history)
 
     def answer(self, partition: str, ask: Callable[[], T]) -> T | None:
         """What `ask` gives; None, with a reason, where the partition is not to be trusted with it."""
