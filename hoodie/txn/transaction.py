@@ -31,25 +31,25 @@ from hoodie.format.internal_schema import LATEST_SCHEMA, encode_internal_schema
 from hoodie.keygen.virtual_columns import unstored_of
 from hoodie.model.change import change_of_commit
 from hoodie.model.columns import ColumnHistory
-from hoodie.model.enums import MOVES_ROWS, Action, State, TableType, WriteOperation
+from hoodie.model.enums import Action, State, TableType
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.payloads import CommitMetadata
 from hoodie.model.plans import FileOptions, WriteContext
-from hoodie.model.streams import repeats
 from hoodie.options.mergers import runnable
 from hoodie.storage.parallel import together
 from hoodie.timeline.pending import run_by_others
 from hoodie.timeline.timeline import Timeline
-from hoodie.txn.conflict import BasedOn, Conflict, WriteBasis, find_conflict, find_missed_delete, find_schema_conflict
+from hoodie.txn.commit_check import CommitCheck, StrangerAtWorkError
+from hoodie.txn.conflict import BasedOn, WriteBasis
 from hoodie.txn.critical import refuse_amid_restore
 from hoodie.txn.earlier_writers import Ahead, Patience, wait_for
-from hoodie.txn.heartbeat import Heartbeat, Life, format_writer, life_of, writer_of
+from hoodie.txn.heartbeat import Heartbeat, format_writer, writer_of
 from hoodie.txn.lock_look import look_under_lock, require_same_layout
 from hoodie.txn.metadata_table import Seen, list_metadata_folder
 from hoodie.txn.participants import before_completion, before_plan
 from hoodie.view.columns import column_history, history_after, keep_history
 from hoodie.view.context import Snapshot, TableContext
-from hoodie.view.schema import refuse_lost_types, stated_schema, table_schema
+from hoodie.view.schema import refuse_lost_types, stated_schema
 from hoodie.view.view import FileSystemView
 
 P = TypeVar("P")
@@ -57,18 +57,6 @@ log = logging.getLogger("hoodie")
 
 NONCE = "hoodie.python.commit"
 """Key in a commit's extra metadata: tells this very attempt's file from any other of the same name."""
-
-
-class OutdatedPlanError(CommitConflictError):
-    """Others changed what a write was planned on, and its instant may stay: plan again on `snapshot`, and write what is not right."""
-
-    def __init__(self, message: str, snapshot: Snapshot) -> None:
-        super().__init__(message)
-        self.snapshot = snapshot
-
-
-class StrangerAtWorkError(CommitConflictError):
-    """A writer of another program is at work, and has to end first."""
 
 
 @dataclass
@@ -242,10 +230,7 @@ class Transaction:
 
     def _let_finish(self, rivals: frozenset[Instant], footing: WriteBasis) -> None:
         wait_for(self.context, rivals, self._patience)
-        snapshot = self.context.snapshot()
-        others = self._others_since(snapshot)
-        if others:
-            self._raise(self._find_conflict(snapshot.view, footing, others), snapshot, others)
+        self._commit_check().check_files(self.context.snapshot(), footing)
 
     def follow(self, snapshot: Snapshot, announced: CommitMetadata) -> None:
         """What is written from now on is planned on this snapshot, as an `OutdatedPlanError` had it."""
@@ -312,7 +297,7 @@ class Transaction:
         epoch, snapshot, seen, has_lock = (
             look() if name_files is None else together(context.storage, look, name_files)[0]
         )
-        snapshot = self._check(snapshot, metadata, footing)
+        snapshot = self._commit_check().check(snapshot, metadata, footing)
         change = change_of_commit(self._completed, metadata)
         before_completion(context, change, seen._replace(timeline=snapshot.timeline))
         if history is not None:
@@ -372,105 +357,17 @@ class Transaction:
             change_logs=self.context.config.change_logs,
         )
 
-    def _check(self, snapshot: Snapshot, metadata: CommitMetadata, footing: WriteBasis) -> Snapshot:
-        """Raise where something stands against the commit; gives the snapshot that says so."""
-        context = self.context
-        at_work = [i.time for i in snapshot.timeline.pending() if i.state is State.INFLIGHT and i.time != self.instant]
-        if [time for time in at_work if context.publisher.advance(time)]:
-            snapshot = context.snapshot()
-        view = snapshot.view
-        if self.planned_on is not None and self._others(snapshot.timeline) == self._others(self.started_on):
-            view = self.planned_on  # nobody has done anything since, so another listing could show nothing else
-        if Instant(self.instant, self.action, State.INFLIGHT) not in snapshot.timeline.pending():
-            raise CommitConflictError(self._conflict("its files were removed from the timeline: it was rolled back"))
-        if self._rolled_back_by(snapshot.timeline):
-            raise CommitConflictError(self._conflict("another process is rolling it back"))
-        if _restores(snapshot.timeline) != _restores(self.started_on):
-            raise CommitConflictError(self._conflict("the table was restored to an earlier commit meanwhile"))
-        self._refuse_amid_strangers(snapshot.timeline)
-        others = self._others_since(snapshot)
-        conflict = self._find_conflict(view, footing, others)
-        if conflict is None or conflict.mends:
-            conflict = self._find_lasting_conflict(metadata, footing, others) or conflict
-        self._raise(conflict, snapshot, others)
-        return snapshot
-
-    def _refuse_amid_strangers(self, timeline: Timeline) -> None:
-        """A writer of Apache Hudi that began after us looks up keys, and then checks file groups only. Rows that were inserted in
-        between would be inserted by it, too, into another file group.
-        """
-        later = [i for i in timeline.pending_writes if i.time > self.instant]
-        for instant in () if self.claimed or self.non_blocking else later:
-            if life_of(instant.time, self.context) is Life.FOREIGN_ALIVE:
-                raise StrangerAtWorkError(self._conflict(f"instant {instant} is being written by another program"))
-
-    def _others_since(self, snapshot: Snapshot) -> list[tuple[Instant, CommitMetadata]]:
-        """The commits that the plan knows nothing of.
-
-        Those of greater instants, too, though a plan that was mended knows of them: what they did comes after it in the timeline.
-        """
-        before = self.started_on.completed_times
-        return [
-            (i, self.context.active.read_commit(i))
-            for i in snapshot.timeline.commits
-            if i.time not in before or (not self.claimed and i.time > self.instant)
-        ]
-
-    def _find_conflict(
-        self,
-        view: FileSystemView,
-        footing: WriteBasis,
-        others: Sequence[tuple[Instant, CommitMetadata]],
-    ) -> Conflict | None:
-        current = {group: view.written_slice(group) for group in footing.based_on}
-        config = self.context.config
-        logs_move = config.layout.by_completion and config.table_type is TableType.MERGE_ON_READ
-        return find_conflict(self.instant, footing, current=current, others=others, logs_move=logs_move)
-
-    def _find_lasting_conflict(
-        self, metadata: CommitMetadata, footing: WriteBasis, others: Sequence[tuple[Instant, CommitMetadata]]
-    ) -> Conflict | None:
-        """One that no other files of this instant could mend."""
-        context = self.context
-        reason = find_missed_delete(self.instant, metadata, footing.absent_in, others)
-        repeated = next((i for i, theirs in others if repeats(metadata.extra, theirs.extra)), None)
-        if reason is None and repeated is not None:
-            reason = f"{repeated} holds the same batch of its stream"
-        reason = reason or self._find_altered(metadata, others)
-        if reason is None and others:
-            ours = stated_schema(Instant(self.instant, self.action, State.INFLIGHT), metadata)
-            reason = find_schema_conflict(
-                self.instant,
-                before=table_schema(context.active, self.started_on, context.config.raw),
-                ours=ours,
-                # A plan of a service states the columns of its moment, and is no newer than later commits.
-                others=[
-                    (i, stated_schema(i, other)) for i, other in others if not self.claimed or i.time < self.instant
-                ],
-            )
-        return None if reason is None else Conflict(reason, mends=False)
-
-    def _find_altered(self, metadata: CommitMetadata, others: Sequence[tuple[Instant, CommitMetadata]]) -> str | None:
-        """Why files of this write, or of the others, would have other columns than readers take from their instants."""
-        if metadata.operation is WriteOperation.ALTER_SCHEMA:
-            return next(
-                (f"{i} was committed meanwhile" for i, they in others if they.operation not in MOVES_ROWS), None
-            )
-        altered = (i for i, theirs in others if theirs.operation is WriteOperation.ALTER_SCHEMA and not self.claimed)
-        return next((f"{i} changed the table's columns" for i in altered), None)
-
-    def _raise(
-        self,
-        conflict: Conflict | None,
-        snapshot: Snapshot,
-        others: Sequence[tuple[Instant, CommitMetadata]],
-    ) -> None:
-        if conflict is None:
-            return
-        reason = conflict.reason
-        by = next((writer_of(theirs).who for i, theirs in others if i.time in reason), None)
-        message = self._conflict(reason if by is None else f"{reason} (it was written by {by})")
-        raise OutdatedPlanError(message, snapshot) if conflict.mends else CommitConflictError(message)
+    def _commit_check(self) -> CommitCheck:
+        return CommitCheck(
+            self.context,
+            self.instant,
+            self.action,
+            self.started_on,
+            self.planned_on,
+            self.claimed,
+            self.non_blocking,
+            self._conflict,
+        )
 
     def _told_in_steps(self, metadata: CommitMetadata) -> float:
         """The storage's step of modification times, where the completion must not look older than the instant; else 0.
@@ -497,9 +394,6 @@ class Transaction:
                 "this process was paused or cut off for too long; another writer may have gone on meanwhile, so it was not "
                 "published, and the next write rolls it back: run this write again"
             )
-
-    def _others(self, timeline: Timeline) -> tuple[Instant, ...]:
-        return tuple(instant for instant in timeline if instant.time != self.instant)
 
     @property
     def _completed(self) -> Instant:
@@ -546,7 +440,7 @@ class Transaction:
 
     def _refuse_rolled_back(self, timeline: Timeline, completed: Instant) -> None:
         """Only a writer that does not take our lock can roll back what was checked under it. It may have deleted our files."""
-        if not self._rolled_back_by(timeline):
+        if not self._commit_check().is_rolled_back_by(timeline):
             return
         with self.context.lock.held(self.context.lock_timeout_s):
             self.context.active.remove(completed)
@@ -594,12 +488,6 @@ class Transaction:
             return True
         raise CommitConflictError(self._conflict(f"{path} was published by another process")) from error
 
-    def _rolled_back_by(self, timeline: Timeline) -> bool:
-        """A rollback whose plan is only being written does not count: its writer looks for our completed file."""
-        before = {i.time for i in self.started_on}
-        rollbacks = [i for i in timeline if i.action is Action.ROLLBACK and i.time not in before]
-        return any(self.context.active.rollback_target(r) == self.instant for r in rollbacks)
-
     def _keep_view(self, timeline: Timeline, metadata: CommitMetadata) -> None:
         """Leave what was listed, and what this commit added to it, to the next write."""
         completed = timeline.commit_at.get(self.instant)
@@ -627,7 +515,3 @@ class Transaction:
             f"{writer_of(CommitMetadata(extra=self.writer)).who}, cannot be committed: {reason}; "
             "nothing of this write is visible, run it again on the new snapshot"
         )
-
-
-def _restores(timeline: Timeline) -> frozenset[str]:
-    return frozenset(i.time for i in timeline if i.action is Action.RESTORE)

@@ -40,9 +40,10 @@ from hoodie.options.values import OUTSIDE_INDEXES, LogBlockFormat
 from hoodie.options.write import WriteOptions
 from hoodie.storage.parallel import together
 from hoodie.telemetry import note, span
+from hoodie.txn.commit_check import OutdatedPlanError
 from hoodie.txn.conflict import WriteBasis, format_absent_in
 from hoodie.txn.earlier_writers import Ahead
-from hoodie.txn.transaction import OutdatedPlanError, Transaction
+from hoodie.txn.transaction import Transaction
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.adapt import adapted
 from hoodie.write.batch import Batch
