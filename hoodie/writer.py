@@ -41,8 +41,8 @@ from hoodie.write.keys import operation_on
 from hoodie.write.layout import Basis, basis_of, with_layout
 from hoodie.write.load import loads_in_one_pass, run_load
 from hoodie.write.operation_rules import OperationRules, Replaces
-from hoodie.write.placement import Location
 from hoodie.write.plan import WritePlan
+from hoodie.write.search import Location
 from hoodie.write.stage import staged_batch
 from hoodie.write.streams import is_committed
 

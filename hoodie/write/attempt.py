@@ -49,10 +49,11 @@ from hoodie.write.adapt import adapted
 from hoodie.write.batch import Batch
 from hoodie.write.operation_rules import OperationRules, Replaces, Step, labelled, steps_of
 from hoodie.write.overwrite import overwritten_partitions, replacing
-from hoodie.write.placement import Location, placement_of
+from hoodie.write.placement import placement_of
 from hoodie.write.plan import MAX_GROWTH, SPARING_GROWTH, Sizing, Target, WritePlan, rewriting
 from hoodie.write.publish import commit_metadata, publish_files
 from hoodie.write.schema import leave_of
+from hoodie.write.search import Location, Search, Written
 from hoodie.write.streams import committed_since
 from hoodie.write.table_changes import StaleSnapshotError, require_same_columns, require_same_rows, schema_after
 from hoodie.write.validators import validate
@@ -180,7 +181,8 @@ class Attempt:
     def locate(self, snapshot: Snapshot) -> Location:
         """Where the rows go, as far as an index has to find it out before there is an instant."""
         batch = replace(self._batch, schema=self._schema, chunks=self._batch.chunks if self._places_rows else ())
-        result = self._placement.locate(self._context, batch, snapshot, self._label, self.located)
+        search = Search(self._context, batch, snapshot, self._label, self.located)
+        result = self._placement.locate(search)
         self.located = result
         return result
 
@@ -319,7 +321,7 @@ class Attempt:
             replaced=plan.replaced,
         )
         validate(context, metadata, options.validators)
-        with self._placement.kept(context, self._batch, self.located, plan, written.results, write_context):
+        with self._placement.kept(Written(context, self._batch, self.located, plan, written.results, write_context)):
             transaction.commit(metadata, self._footing(plan), name_files=name_files if names_late else None)
 
     def adapt(

@@ -12,7 +12,6 @@ writers that start a bucket at once name the same file group, and one of them ha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, count
@@ -27,14 +26,14 @@ from hoodie.model.buckets import BucketLayout, BucketRows, HashRing
 from hoodie.model.enums import TableType
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import InstantTime
-from hoodie.model.plans import ChunkPiece, CreateTask, Matches, RowsTask, WriteContext, WriteResult, WriteTask
+from hoodie.model.plans import ChunkPiece, CreateTask, Matches, RowsTask, WriteTask
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
-from hoodie.view.context import Snapshot, TableContext
+from hoodie.view.context import Snapshot
 from hoodie.view.view import FileSystemView
-from hoodie.write.batch import Batch
 from hoodie.write.operation_rules import OperationRules, Replaces, Step
 from hoodie.write.plan import Target, WritePlan, append_of, merge_of
+from hoodie.write.search import Placement, Search
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class FoundBuckets:
 
 
 @dataclass(frozen=True)
-class ByBucket:
+class ByBucket(Placement):
     layout: BucketLayout
     inserts: bool
     step: Step | None = Step.HASH
@@ -80,46 +79,19 @@ class ByBucket:
             raise ValueError(f"table {config.name!r} has no buckets")
         return cls(config.buckets, rules.inserts)
 
-    def locate(
-        self,
-        context: TableContext,
-        batch: Batch,
-        snapshot: Snapshot,
-        label: Callable[[Step], str],
-        earlier: object = None,
-    ) -> FoundBuckets:
+    def locate(self, search: Search) -> FoundBuckets:
+        earlier = search.earlier
         if isinstance(earlier, FoundBuckets) and earlier.layout == self.layout:
             return earlier
-        rows = self._hashed(context, batch, label)
-        return FoundBuckets(rows, pieces_by_partition(batch.chunks), self.layout, self.inserts)
+        rows = self._hashed(search)
+        return FoundBuckets(rows, pieces_by_partition(search.batch.chunks), self.layout, self.inserts)
 
-    def _hashed(
-        self,
-        context: TableContext,
-        batch: Batch,
-        label: Callable[[Step], str],
-        rings: Mapping[str, HashRing] | None = None,
-    ) -> list[BucketRows]:
+    def _hashed(self, search: Search, rings: Mapping[str, HashRing] | None = None) -> list[BucketRows]:
+        batch = search.batch
         tasks = plan_buckets(batch.chunks, self.layout, stage_to=batch.folder, rings=rings)
-        rows_of_tasks = batch.engine.run(partial(run_buckets, context.storage), tasks, label=label(Step.HASH))
+        run = partial(run_buckets, search.context.storage)
+        rows_of_tasks = batch.engine.run(run, tasks, label=search.label(Step.HASH))
         return [rows for each in rows_of_tasks for rows in each]
-
-    def key_bytes_to_hold(self, context: TableContext, batch: Batch, files: int) -> int:
-        return 0
-
-    def kept(
-        self,
-        context: TableContext,
-        batch: Batch,
-        located: object,
-        plan: WritePlan,
-        results: Mapping[int, WriteResult | None],
-        how: WriteContext,
-    ) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def remember(self, context: TableContext, results: Sequence[WriteResult]) -> None:
-        pass
 
 
 def new_file_id(partition_path: str, bucket: int) -> str:
@@ -228,25 +200,19 @@ class ByRing(ByBucket):
             raise ValueError(f"table {config.name!r} has no buckets")
         return cls(config.buckets, rules.inserts, replaces=rules.replaces is not Replaces.NOTHING)
 
-    def locate(
-        self,
-        context: TableContext,
-        batch: Batch,
-        snapshot: Snapshot,
-        label: Callable[[Step], str],
-        earlier: object = None,
-    ) -> FoundNodes:
+    def locate(self, search: Search) -> FoundNodes:
+        _, batch, snapshot, _, earlier = search
         pieces = pieces_by_partition(batch.chunks)
         count = self.layout.count
         new_count = count if self.inserts else None
-        rings = rings_of(context.storage, snapshot, pieces, new_count=new_count, strict=not self.replaces)
+        rings = rings_of(search.context.storage, snapshot, pieces, new_count=new_count, strict=not self.replaces)
         if self.replaces:
             rings = {path: _renewed(ring, snapshot) for path, ring in rings.items()}
         # A partition without a ring has no rows to delete.
         rings |= {path: first_ring(path, count) for path in pieces.keys() - rings.keys()}
         if isinstance(earlier, FoundNodes) and earlier.layout == self.layout and earlier.rings == rings:
             return earlier
-        rows = self._hashed(context, batch, label, rings)
+        rows = self._hashed(search, rings)
         return FoundNodes(rows, pieces, self.layout, self.inserts, rings)
 
 

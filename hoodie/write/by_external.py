@@ -26,19 +26,17 @@ from hoodie.model.enums import TableType
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.key_index import KeyIndex
 from hoodie.model.names import hoodie_command
-from hoodie.model.plans import ChunkPiece, LookupResult, Matches, WriteContext, WriteResult
+from hoodie.model.plans import ChunkPiece, LookupResult, Matches
 from hoodie.options.index import IndexOptions
 from hoodie.options.indexes import index_named
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
 from hoodie.txn.index_changes import doubtful_changes, note_changes, settle_changes
-from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.view import FileSystemView
-from hoodie.write.batch import Batch
 from hoodie.write.by_global_key import ByGlobalKey
 from hoodie.write.by_key import ByKey, FoundKeys
-from hoodie.write.operation_rules import OperationRules
-from hoodie.write.plan import WritePlan
+from hoodie.write.operation_rules import OperationRules, Step
+from hoodie.write.search import Search, Written
 
 log = logging.getLogger("hoodie")
 
@@ -77,15 +75,12 @@ class ByOutsideIndex(ByGlobalKey):
 
     def looked_up(
         self,
-        context: TableContext,
-        batch: Batch,
-        snapshot: Snapshot,
-        label: str,
-        earlier: object,
+        search: Search,
         pieces: Mapping[str, Sequence[ChunkPiece]] | Sequence[ChunkPiece],
         slices: Sequence[FileSlice],
     ) -> list[LookupResult]:
-        in_files = partial(super().looked_up, context, batch, snapshot, label, None)
+        context, batch, snapshot, label, _ = search
+        in_files = partial(super().looked_up, search._replace(earlier=None))
         if isinstance(pieces, Mapping) or not self.updates:
             return in_files(pieces, slices)  # an insert that drops rows, or fails, needs to know for sure
         storage = context.storage
@@ -93,7 +88,7 @@ class ByOutsideIndex(ByGlobalKey):
         visible = snapshot.timeline.visible()
         visible = replace(visible, pending=visible.pending | doubtful.instants)
         tasks = [HintTask(piece.number, piece.chunk, batch.folder) for piece in pieces]
-        hints = batch.engine.run(partial(run_hints, storage, self.index, visible), tasks, label=label)
+        hints = batch.engine.run(partial(run_hints, storage, self.index, visible), tasks, label=label(Step.LOOK_UP))
         may_lack = not self.is_whole or doubtful_changes(storage, snapshot.timeline).deletes
         there = {each.group: each for each in slices}
         matches_of: dict[FileGroupId, list[Matches]] = {}
@@ -113,15 +108,8 @@ class ByOutsideIndex(ByGlobalKey):
         return results
 
     @contextmanager
-    def kept(
-        self,
-        context: TableContext,
-        batch: Batch,
-        located: object,
-        plan: WritePlan,
-        results: Mapping[int, WriteResult | None],
-        how: WriteContext,
-    ) -> Iterator[None]:
+    def kept(self, written: Written) -> Iterator[None]:
+        context, batch, located, plan, results, how = written
         lookups = located.lookups if isinstance(located, FoundKeys) else ()
         renews = any(result.how != HOW for result in lookups)
         moved_from = len(batch.chunks)

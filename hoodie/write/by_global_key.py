@@ -7,7 +7,7 @@ the partition where its key is stored, whatever its columns say. These are the i
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -27,8 +27,9 @@ from hoodie.view.context import Snapshot, TableContext
 from hoodie.write.batch import Batch
 from hoodie.write.by_key import ByKey, FoundKeys, bases_of
 from hoodie.write.keys import table_keys
-from hoodie.write.operation_rules import OperationRules, Step
+from hoodie.write.operation_rules import OperationRules
 from hoodie.write.plan import TaggedBatch
+from hoodie.write.search import Search
 
 _SHARE_ROWS = 1_000_000
 """Rows of a batch that one task decides on."""
@@ -49,21 +50,15 @@ class ByGlobalKey(ByKey, ABC):
     def moves(index: IndexOptions) -> bool:
         """Whether rows go to the partitions that they say."""
 
-    def locate(
-        self,
-        context: TableContext,
-        batch: Batch,
-        snapshot: Snapshot,
-        label: Callable[[Step], str],
-        earlier: object = None,
-    ) -> FoundKeys:
+    def locate(self, search: Search) -> FoundKeys:
+        context, batch, snapshot, label, earlier = search
         pieces = pieces_by_partition(batch.chunks)
         tagged = TaggedBatch(pieces, inserts=self.inserts, updates=self.updates, concat=self.concat, ranged=self.ranged)
         if self.step is None:
             return FoundKeys(tagged)
         slices = snapshot.view.latest_slices(snapshot.view.every_partition())
         all_pieces = whole_pieces(batch.chunks)
-        lookups = self.looked_up(context, batch, snapshot, label(self.step), earlier, all_pieces, slices)
+        lookups = self.looked_up(search, all_pieces, slices)
         holders = _holders(slices, lookups)
         tasks = self._tasks(context, batch, snapshot, holders, earlier.chunks if isinstance(earlier, FoundKeys) else 0)
         run = partial(run_moves, context.storage, self._write_context(context, batch, snapshot))

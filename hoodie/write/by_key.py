@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
@@ -19,7 +18,7 @@ from hoodie.model.enums import TableType
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import InstantTime
 from hoodie.model.meta_fields import RECORD_KEY
-from hoodie.model.plans import ChunkPiece, LookupResult, WriteContext, WriteResult
+from hoodie.model.plans import ChunkPiece, LookupResult, WriteResult
 from hoodie.options.table import TableConfig
 from hoodie.options.values import SortMode
 from hoodie.options.write import WriteOptions
@@ -28,6 +27,7 @@ from hoodie.view.view import FileSystemView
 from hoodie.write.batch import Batch
 from hoodie.write.operation_rules import OperationRules, Step
 from hoodie.write.plan import TaggedBatch, Target, WritePlan, plan_write
+from hoodie.write.search import Placement, Search
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class FoundKeys:
 
 
 @dataclass(frozen=True)
-class ByKey:
+class ByKey(Placement):
     """The bloom index, or none where the operation takes all rows for new."""
 
     step: Step | None
@@ -97,20 +97,13 @@ class ByKey:
             stays=config.table_type is TableType.MERGE_ON_READ,
         )
 
-    def locate(
-        self,
-        context: TableContext,
-        batch: Batch,
-        snapshot: Snapshot,
-        label: Callable[[Step], str],
-        earlier: object = None,
-    ) -> FoundKeys:
-        pieces = pieces_by_partition(batch.chunks)
+    def locate(self, search: Search) -> FoundKeys:
+        pieces = pieces_by_partition(search.batch.chunks)
         tagged = TaggedBatch(pieces, inserts=self.inserts, updates=self.updates, concat=self.concat, ranged=self.ranged)
         if self.step is None:
             return FoundKeys(tagged)
-        slices = snapshot.view.latest_slices(pieces)
-        lookups = self.looked_up(context, batch, snapshot, label(self.step), earlier, pieces, slices)
+        slices = search.snapshot.view.latest_slices(pieces)
+        lookups = self.looked_up(search, pieces, slices)
         return FoundKeys(replace(tagged, lookups=lookups), lookups, bases_of(slices))
 
     @staticmethod
@@ -120,15 +113,12 @@ class ByKey:
 
     def looked_up(
         self,
-        context: TableContext,
-        batch: Batch,
-        snapshot: Snapshot,
-        label: str,
-        earlier: object,
+        search: Search,
         pieces: Mapping[str, Sequence[ChunkPiece]] | Sequence[ChunkPiece],
         slices: Sequence[FileSlice],
     ) -> list[LookupResult]:
         """Which rows of the pieces have their keys in the slices. `pieces`: as `plan_lookup` has them."""
+        context, batch, snapshot, label, earlier = search
         lookups = _still_true(earlier, slices, snapshot) if isinstance(earlier, FoundKeys) else []
         probed_paths = {result.base.path for result in lookups}
         tasks = plan_lookup(
@@ -143,29 +133,18 @@ class ByKey:
         )
         packs = packed_lookups(tasks, across=not isinstance(pieces, Mapping))
         run = partial(run_lookups, context.storage, context.cache)
-        results_of_packs = batch.engine.run(run, packs, label=label, at_once=context.storage.can.at_once)
+        results_of_packs = batch.engine.run(run, packs, label=label(Step.LOOK_UP), at_once=context.storage.can.at_once)
         lookups += [result for results in results_of_packs for result in results]
-        self.check_stored(context, batch, lookups)
+        self.check_stored(search, lookups)
         return lookups
 
-    def check_stored(self, context: TableContext, batch: Batch, lookups: Sequence[LookupResult]) -> None:
+    def check_stored(self, search: Search, lookups: Sequence[LookupResult]) -> None:
         """Raises DuplicateKeyError where stored keys are an error to the write, and there is one."""
         if self.refuses_stored:
-            _refuse_stored(context, batch, lookups)
+            _refuse_stored(search.context, search.batch, lookups)
 
     def key_bytes_to_hold(self, context: TableContext, batch: Batch, files: int) -> int:
         return held_key_bytes(context.cache, files) if batch.in_process else 0
-
-    def kept(
-        self,
-        context: TableContext,
-        batch: Batch,
-        located: object,
-        plan: WritePlan,
-        results: Mapping[int, WriteResult | None],
-        how: WriteContext,
-    ) -> AbstractContextManager[None]:
-        return nullcontext()
 
     def remember(self, context: TableContext, results: Sequence[WriteResult]) -> None:
         files = KnownFiles(context.storage, context.cache)

@@ -23,9 +23,10 @@ from hoodie.model.plans import ChunkPiece, LookupResult, Matches
 from hoodie.options.index import IndexOptions
 from hoodie.storage.cache import Kind
 from hoodie.view.context import Snapshot, TableContext, load_config
-from hoodie.write.batch import Batch
 from hoodie.write.by_global_key import ByGlobalKey
 from hoodie.write.by_key import ByKey, FoundKeys
+from hoodie.write.operation_rules import Step
+from hoodie.write.search import Search
 
 log = logging.getLogger("hoodie")
 
@@ -38,29 +39,28 @@ class _LooksUp(ByKey):
 
     def looked_up(
         self,
-        context: TableContext,
-        batch: Batch,
-        snapshot: Snapshot,
-        label: str,
-        earlier: object,
+        search: Search,
         pieces: Mapping[str, Sequence[ChunkPiece]] | Sequence[ChunkPiece],
         slices: Sequence[FileSlice],
     ) -> list[LookupResult]:
+        context, batch, snapshot, label, earlier = search
         index, problem = _open(context, snapshot, by_partition=self.by_partition)
         if index is not None and index.shares is not None:
             problem = _lacks(index.shares, slices)
         if index is not None and problem is None:
             tasks = plan_places(batch.chunks, index, stage_to=batch.folder)
-            answers = batch.engine.run(partial(run_places, context.storage, context.cache), tasks, label=label)
+            answers = batch.engine.run(
+                partial(run_places, context.storage, context.cache), tasks, label=label(Step.LOOK_UP)
+            )
             lookups, problem = _results(answers, slices)
             if problem is None:
-                self.check_stored(context, batch, lookups)
+                self.check_stored(search, lookups)
                 return lookups
         if problem is not None:
             _complain(context, problem)
         if isinstance(earlier, FoundKeys) and any(result.how == RECORD_INDEX for result in earlier.lookups):
-            earlier = None
-        return super().looked_up(context, batch, snapshot, label, earlier, pieces, slices)
+            search = search._replace(earlier=None)
+        return super().looked_up(search, pieces, slices)
 
 
 class ByRecordIndex(_LooksUp, ByGlobalKey):
