@@ -38,7 +38,8 @@ class TableAlteration:
 
     A change is a commit without rows. No file is rewritten: each column has an id, by which readers find it in older files. So Apache
     Hudi has to read the table with that option from then on. Columns inside of others are named by their paths: `address.zip`, an
-    array's values `tags.element`, those of a map `prices.value`. Columns of keys, partition paths and the order of rows may only move.
+    array's values `tags.element`, those of a map `prices.value`. Columns of keys, partition paths and the order of rows may only
+    move, and change from int32 to int64.
     A column of that name in another case counts as the same. All methods raise `OptionError` for a column that does not exist,
     `SchemaError` for a change that readers could not follow, and `CommitConflictError` when other writers were faster ten times in a
     row. Their results have no `instant` where the columns are so already.

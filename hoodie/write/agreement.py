@@ -171,7 +171,9 @@ def _by_rows(context: TableContext, sample: _Sample) -> Iterator[Contradiction]:
     names_generator = any(config.raw.get(key) for key in (KEYGEN_TYPE, KEYGEN_CLASS))
     if config.generates_keys and names_generator:
         stored = rows.column(RECORD_KEY)
-        generated = pc.match_substring_regex(stored, r"^\d{14,17}_\d+_\d+$")
+        generated = pc.match_substring_regex(
+            stored, r"^(\d{14,17}_\d+|[0-9a-f]{32})_\d+$"
+        )  # the second: of SQL statements
         if not pc.any(generated).as_py():
             yield Contradiction(
                 _PROPERTY["record key"],

@@ -35,6 +35,8 @@ _WIDER: dict[pa.DataType, tuple[pa.DataType, ...]] = {
     pa.date32(): (pa.string(),),
     pa.string(): (pa.binary(),),
 }
+_SAME_TEXTS = (pa.int32(), pa.int64())
+"""From one to the other keys, paths and ordering values stay what they are."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,8 @@ class ChangeType:
                 )
             if kind == old:
                 return column
-            _require_loose(self.path, fixed, "given another type")
+            if (old, kind) != _SAME_TEXTS:
+                _require_loose(self.path, fixed, "given another type")
             return replace(column, kind=kind_of(kind))
 
         return before._replace(columns=_changed(before.columns, self.path, change))

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from hoodie.errors import OptionError
 from hoodie.model.findings import RepairKind
-from hoodie.model.names import folder_of
+from hoodie.model.names import MARKERS, folder_of, join
 from pyspark_hoodie.procedure_shows import Arguments, Row, clusterings, compactions
 from pyspark_hoodie.table import HoodieTable
 
@@ -292,6 +292,19 @@ def repair_add_partition_meta(table: HoodieTable, arguments: Arguments) -> Itera
         )
 
 
+def delete_marker(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
+    """Deletes the markers that an instant left behind."""
+    instant = arguments.text("instant_time").strip()
+    if any(each.time == instant and not each.is_completed for each in table.timeline):
+        raise OptionError(
+            f"CALL delete_marker: instant {instant} is pending, and its markers say which files it wrote: CALL "
+            "rollback_to_instant undoes it, and deletes them"
+        )
+    if instant.isdigit():
+        table._context.storage.delete_folder(join(MARKERS, instant))
+    yield (True,)
+
+
 def repair_corrupted_clean_files(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Removes damaged plans of cleans and other services."""
     table.repair(RepairKind.PLANS, dry_run=False)
@@ -305,7 +318,7 @@ ACTIONS: Mapping[str, Callable[[HoodieTable, Arguments], Iterable[Row]]] = {
         *(create_savepoint, delete_savepoint, rollback_to_savepoint, rollback_to_instant),
         *(drop_partition, truncate_table, copy_to_table, copy_to_temp_view, export_instants),
         *(create_metadata_table, init_metadata_table, delete_metadata_table, upgrade_table, downgrade_table, hive_sync),
-        *(repair_add_partition_meta, repair_corrupted_clean_files),
+        *(repair_add_partition_meta, repair_corrupted_clean_files, delete_marker),
     )
 }
 """By the name of the procedure."""

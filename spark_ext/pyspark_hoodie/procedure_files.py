@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
@@ -14,13 +15,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.errors import HoodieError, OptionError
+from hoodie.filegroup.log_blocks import DATA
+from hoodie.filegroup.log_scan import read_log_records
 from hoodie.format.delete_codec import decode_deletes
 from hoodie.format.log_block import CorruptBlock, LogBlock, scan_blocks
-from hoodie.format.log_content import record_bounds
+from hoodie.format.log_content import decode_avro_data, decode_parquet_data, record_bounds
 from hoodie.metadata.table import MetadataTable
-from hoodie.model.enums import BlockKind
+from hoodie.model.enums import BlockKind, HeaderKey
 from hoodie.model.files import FileSlice
 from hoodie.model.names import join, parse_base_file, parse_log_file
+from hoodie.options.read import ReadOptions
+from hoodie.read.plan import plan_read
 from hoodie.view.context import TableContext
 from pyspark_hoodie.procedure_shows import Arguments, Row, cleans, record_sums
 from pyspark_hoodie.reach import reached
@@ -92,10 +97,7 @@ def show_file_status(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
 
 def show_logfile_metadata(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows the blocks of log files."""
-    pattern = arguments.text("log_file_path_pattern")
-    for log in (log for each in all_slices(table) for log in each.logs):
-        if not fnmatch(log.path, pattern) and not fnmatch(join(table.uri, log.path), pattern):
-            continue
+    for log in (log for each in _with_logs(table, arguments) for log in each.logs):
         for block in scan_blocks(table._context.storage.read(log.path)):
             if isinstance(block, CorruptBlock):
                 yield None, 0, "CORRUPT_BLOCK", "{}", "{}"
@@ -104,6 +106,43 @@ def show_logfile_metadata(table: HoodieTable, arguments: Arguments) -> Iterator[
             footer = {key.name: text for key, text in block.footer.items()}
             head = header.get("INSTANT_TIME"), _records(block), f"{block.kind.name}_BLOCK"
             yield *head, json.dumps(header), json.dumps(footer)
+
+
+def _with_logs(table: HoodieTable, arguments: Arguments) -> Iterator[FileSlice]:
+    """File slices with those of their logs that a pattern names."""
+    pattern = re.sub(r"^file:/+", "/", arguments.text("log_file_path_pattern"))
+    for each in all_slices(table):
+        logs = [log for log in each.logs if fnmatch(log.path, pattern) or fnmatch(join(table.uri, log.path), pattern)]
+        if logs:
+            yield each._replace(logs=tuple(logs))
+
+
+def show_logfile_records(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
+    """Shows the records of log files as JSON; with `merge` the newest one of each key in a file slice."""
+    context: TableContext = table._context
+    for each in _with_logs(table, arguments):
+        if arguments["merge"]:
+            shared = plan_read(context, ReadOptions(), meta_columns=True).context
+            tables = [
+                read_log_records(
+                    *(context.storage, each, shared.schema),
+                    rule=shared.rule,
+                    visible=shared.visible,
+                    history=shared.history,
+                    unstored=shared.unstored,
+                ).data
+            ]
+        else:
+            blocks = chain.from_iterable(scan_blocks(context.storage.read(log.path)) for log in each.logs)
+            tables = [_rows(block) for block in blocks if isinstance(block, LogBlock) and block.kind in DATA]
+        for row in chain.from_iterable(rows.to_pylist() for rows in tables):
+            yield (json.dumps(row, default=str),)
+
+
+def _rows(block: LogBlock) -> pa.Table:
+    if block.kind is BlockKind.PARQUET_DATA:
+        return decode_parquet_data(block.content)
+    return decode_avro_data(block.content, block.header[HeaderKey.SCHEMA])
 
 
 def _records(block: LogBlock) -> int | None:
@@ -119,11 +158,13 @@ def _records(block: LogBlock) -> int | None:
 
 
 def stats_file_sizes(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
-    """Shows the sizes of base files by the commit that wrote them."""
+    """Shows the sizes of files by the instants in their names."""
     sizes: dict[str, list[int]] = defaultdict(list)
     for each in all_slices(table, arguments.text("partition_path")):
-        for file in ([each.base] if each.base else []) + list(each.logs):
-            sizes[each.base_instant].append(file.size_bytes)
+        if each.base:
+            sizes[each.base_instant].append(each.base.size_bytes)
+        for log in each.logs:
+            sizes[log.base_instant].append(log.size_bytes)
     everything = sorted(chain.from_iterable(sizes.values()))
     for time, sizes_of_commit in [*sorted(sizes.items()), ("ALL", everything)]:
         ordered = sorted(sizes_of_commit) or [0]
@@ -161,6 +202,28 @@ def stats_wa(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
 def show_table_properties(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
     """Shows hoodie.properties."""
     yield from sorted(table.config.raw.items())
+
+
+_MAPPING = ("partition", "file_id", "source_base_path", "source_partition", "source_file")
+
+
+def show_bootstrap_mapping(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
+    """Shows which file of a bootstrap's source has the columns of which file group."""
+    base, ids = table.config.bootstrap_base, arguments.texts("file_ids")
+    rows = set()
+    for each in all_slices(table, arguments.text("partition_path")):
+        if each.base and each.base.source and (not ids or each.group.file_id in ids):
+            uri = each.base.source.uri
+            below = uri.partition(f"{re.sub(r'^[a-z0-9]+:/*', '/', base)}/")[2]
+            rows.add((each.group.partition_path, each.group.file_id, base, below.rpartition("/")[0], uri))
+    at = _MAPPING.index(arguments.text("sort_by")) if arguments.text("sort_by") in _MAPPING else 0
+    yield from sorted(rows, key=lambda row: (row[at], row), reverse=bool(arguments["desc"]))
+
+
+def show_bootstrap_partitions(table: HoodieTable, arguments: Arguments) -> Iterator[Row]:
+    """Shows the partitions whose files have the columns of their rows in a bootstrap's source."""
+    slices = all_slices(table)
+    yield from sorted({(each.group.partition_path,) for each in slices if each.base and each.base.source})
 
 
 # -- The metadata table.
@@ -282,7 +345,8 @@ OF_FOLDERS: Mapping[str, Callable[[Any, Arguments], Iterable[Row]]] = {
 FILES: Mapping[str, Callable[[HoodieTable, Arguments], Iterable[Row]]] = {
     each.__name__: each
     for each in (
-        *(show_fsview_all, show_fsview_latest, show_file_status, show_logfile_metadata, stats_file_sizes, stats_wa),
+        *(show_fsview_all, show_fsview_latest, show_file_status, show_logfile_metadata, show_logfile_records),
+        *(stats_file_sizes, stats_wa, show_bootstrap_mapping, show_bootstrap_partitions),
         *(show_table_properties, show_metadata_table_partitions, show_metadata_table_files, show_metadata_table_stats),
         *(show_metadata_table_column_stats, validate_metadata_table_files),
     )

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 import pyspark.sql.types
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import ArrayType, DataType, DecimalType, MapType, NullType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    CharType,
+    DataType,
+    DecimalType,
+    MapType,
+    NullType,
+    StringType,
+    StructField,
+    StructType,
+    VarcharType,
+)
 
 from hoodie.errors import SchemaError
 from hoodie.format.variants import VARIANT, schema_with
@@ -36,9 +48,23 @@ _VARIANT_OF_SPARK = pa.struct(
 
 
 def declared_schema(spark: StructType) -> pa.Schema:
-    """The columns that a table gets for this Spark schema."""
-    columns = arrow_schema(spark)
+    """The columns that a table gets for this Spark schema: texts of a limited length are texts."""
+    columns = arrow_schema(
+        _mapped(spark, lambda kind: StringType() if isinstance(kind, CharType | VarcharType) else kind)
+    )
     return pa.schema([field.with_type(_with_variants(field.type)) for field in columns])
+
+
+def _mapped(kind: Any, change: Callable[[DataType], DataType]) -> Any:
+    """The type with the types of its leaves changed."""
+    if isinstance(kind, StructType):
+        fields = kind.fields
+        return StructType([StructField(f.name, _mapped(f.dataType, change), f.nullable, f.metadata) for f in fields])
+    if isinstance(kind, ArrayType):
+        return ArrayType(_mapped(kind.elementType, change), kind.containsNull)
+    if isinstance(kind, MapType):
+        return MapType(_mapped(kind.keyType, change), _mapped(kind.valueType, change), kind.valueContainsNull)
+    return change(kind)
 
 
 def _with_variants(kind: Any) -> Any:

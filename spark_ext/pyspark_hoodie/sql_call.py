@@ -36,19 +36,13 @@ NOT_SERVED = {
         ("set_audit_lock", "show_audit_lock_status", "validate_audit_lock", "cleanup_audit_lock"),
         "locks of tables are not audited: hoodie doctor PATH says who holds the lock of a table",
     ),
-    **dict.fromkeys(
-        ("show_bootstrap_mapping", "show_bootstrap_partitions"),
-        "queries find the files of a bootstrapped table by themselves; CALL show_table_properties says where they are",
-    ),
     "hdfs_parquet_import": "CREATE TABLE … USING hoodie AS SELECT * FROM parquet.`path` imports rows",
     "partition_bucket_index_manager": "numbers of buckets by partition are decided when the table is made",
     "repair_deduplicate": "an upsert of the rows leaves one of each key",
     "repair_migrate_partition_meta": "partition metadata are always text here, which every reader knows",
     "repair_overwrite_hoodie_props": "hoodie.properties is never replaced as a whole: ALTER TABLE … SET TBLPROPERTIES keeps options",
-    "delete_marker": "every write removes markers of writers that died, and so does CALL run_rollback_inflight_tableservice",
     "sync_validate": "CALL hive_sync says what it changed in the metastore",
     "show_metadata_column_stats_overlap": "CALL show_metadata_table_column_stats gives the bounds of each file",
-    "show_logfile_records": "SELECT _hoodie_file_name, * FROM the table gives the rows, merged",
 }
 """Procedures that are not served -> what to do instead."""
 

@@ -215,7 +215,10 @@ def _is_hive(spark: Any) -> bool:
 
 
 def _install(spark: Any) -> None:
+    setting = str(_setting(spark))
     if spark in _sessions:
+        if spark.conf.get(setting, _BUILTIN) == _BUILTIN:  # after RESET
+            spark.conf.set(setting, _CATALOGS[setting])
         return
     jvm = spark._jvm
     names = {*hook.formats(), *(() if _has_jar(spark) else (HUDI,))}
@@ -225,7 +228,6 @@ def _install(spark: Any) -> None:
     jvm.hoodie_spark.Planning.install(spark._jsparkSession)
     if not _has_jar(spark):
         jvm.hoodie_spark.HoodieFunctions.install(spark._jsparkSession, list(FUNCTIONS))
-    setting = str(_setting(spark))
     spark.conf.set(setting, _CATALOGS[setting])
     _sessions.add(spark)
 

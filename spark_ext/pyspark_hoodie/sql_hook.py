@@ -197,6 +197,9 @@ def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
         except HoodieError:
             raise
         except Exception as error:
+            shown = sql_definitions.instead_of(self, sqlQuery, error)
+            if shown is not None:
+                return shown
             run = partial(sql, self)
             whole = sql_inserts.with_all_columns(self, sqlQuery, error, run) if has_catalog else None
             if whole is not None:

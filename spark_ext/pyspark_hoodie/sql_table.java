@@ -24,7 +24,7 @@ import scala.collection.immutable.Seq;
 
 public class HoodieTable
     implements Table, SupportsRead, SupportsWrite, SupportsRowLevelOperations, SupportsMetadataColumns, TruncatableTable,
-      SupportsPartitionManagement {
+      SupportsAtomicPartitionManagement {
   static final String[] META = new String[] {
     "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"};
 
@@ -116,20 +116,30 @@ public class HoodieTable
 
   private static String text(InternalRow row, int at) { return row.isNullAt(at) ? null : row.getUTF8String(at).toString(); }
 
-  private boolean without(InternalRow partition) {
-    ArrayList values = new ArrayList();
-    for (int i = 0; i < partitions.size(); i++) values.add(text(partition, i));
-    Object dropped = ask(new Object[] {"drop partition", values});
+  private boolean without(InternalRow[] dropped) {
+    ArrayList all = new ArrayList();
+    for (int each = 0; each < dropped.length; each++) {
+      ArrayList values = new ArrayList();
+      for (int i = 0; i < partitions.size(); i++) values.add(text(dropped[each], i));
+      all.add(values);
+    }
+    Object result = ask(new Object[] {"drop partitions", all});
     WRITTEN.set(name);
-    return Boolean.TRUE.equals(dropped);
+    return Boolean.TRUE.equals(result);
   }
 
   /* One without rows is none. */
   public void createPartition(InternalRow partition, Map properties) {}
 
-  public boolean dropPartition(InternalRow partition) { return without(partition); }
+  public void createPartitions(InternalRow[] created, Map[] properties) {}
 
-  public boolean truncatePartition(InternalRow partition) { return without(partition); }
+  public boolean dropPartition(InternalRow partition) { return without(new InternalRow[] {partition}); }
+
+  public boolean dropPartitions(InternalRow[] dropped) { return without(dropped); }
+
+  public boolean truncatePartition(InternalRow partition) { return without(new InternalRow[] {partition}); }
+
+  public boolean truncatePartitions(InternalRow[] emptied) { return without(emptied); }
 
   public void replacePartitionMetadata(InternalRow partition, Map properties) {}
 

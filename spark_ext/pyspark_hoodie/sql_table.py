@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -112,10 +112,14 @@ class CatalogTable:
         if stored is None:
             return self._declared or StructType([])
         declared = {field.name: field for field in self._declared.fields} if self._declared else {}
+        history = self._snapshot.history
+        docs = {column.name: column.doc for column in history.newest.columns} if history else {}
         fields = []
         for field, column in zip(spark_schema(stored).fields, stored, strict=True):
             entry = declared.get(field.name)
             metadata = entry.metadata if entry else {}
+            if (doc := docs.get(field.name)) is not None:
+                metadata = {**metadata, "comment": doc}
             fields.append(StructField(field.name, field.dataType, column.nullable, metadata))
         if set(self._order) == {field.name for field in fields}:
             return StructType(sorted(fields, key=lambda field: self._order.index(field.name)))
@@ -153,8 +157,8 @@ class CatalogTable:
                 return self.truncate()
             case "partitions":
                 return self._partitions()
-            case "drop partition":
-                return self._drop_partition(tuple(arguments[0]))
+            case "drop partitions":
+                return self._drop_partitions({tuple(values) for values in arguments[0]})
         raise OptionError(f"no answer to {what!r}")
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -302,9 +306,12 @@ class CatalogTable:
 
     def _values_of(self, path: str) -> tuple[str | None, ...]:
         """Texts of the partition columns in a path."""
-        by = self._core.config.partition_fields
+        config = self._core.config
+        by = config.partition_fields
         segments = path.split("/") if len(by) > 1 else [path]
-        texts = [unquote(text.removeprefix(f"{name}=")) for name, text in zip(by, segments, strict=True)]
+        texts = [text.removeprefix(f"{name}=") for name, text in zip(by, segments, strict=True)]
+        if config.url_encode:
+            texts = [unquote(text) for text in texts]
         return tuple(None if text == DEFAULT_PARTITION else text for text in texts)
 
     def _partitions(self) -> Any:
@@ -313,9 +320,9 @@ class CatalogTable:
             result.add(list(self._values_of(path)))
         return result
 
-    def _drop_partition(self, values: tuple[str | None, ...]) -> bool:
+    def _drop_partitions(self, dropped: Set[tuple[str | None, ...]]) -> bool:
         self._require_writable("DROP PARTITION")
-        paths = [path for path in self._core.partitions() if self._values_of(path) == values]
+        paths = [path for path in self._core.partitions() if self._values_of(path) in dropped]
         if paths:
             write = self._request(WriteOperation.DELETE_PARTITION, {}).write
             self._core.writer.write_no_rows(write.operation, replace(write, partitions_to_delete=tuple(paths)))

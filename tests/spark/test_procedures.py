@@ -1,5 +1,9 @@
 """Procedures and the words of statements, on tables that are open without a session."""
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 from pyspark.sql.types import StructType
 
@@ -13,6 +17,7 @@ from pyspark_hoodie.sql_evolution import _assigned, _spelled_out, only
 from pyspark_hoodie.sql_hook import instead
 from pyspark_hoodie.sql_metadata import metadata_rows
 from pyspark_hoodie.sql_words import Words, instants_as_versions, tokens_of
+from tests.bootstrapped import bootstrapped
 
 ROWS = [{"id": 1, "n": 1.0, "ts": 1, "city": "oslo"}, {"id": 2, "n": 2.0, "ts": 1, "city": "rome"}]
 
@@ -67,9 +72,55 @@ def test_what_is_shown_has_the_columns_of_apache_hudi(table):
     assert call(table, "stats_wa('t')")[-1] == {
         "commit_time": "Total", "total_upserted": 1, "total_written": 3, "write_amplification_factor": "3.00"
     }  # fmt: skip
-    assert call(table, "stats_file_sizes('t')")[-1]["num_files"] == 3
+    sizes = {row["commit_time"]: row["num_files"] for row in call(table, "stats_file_sizes('t')")}
+    logs = {last: 1} if table.config.version > 6 else {}  # names of older logs have the instant of their base files
+    assert sizes == {first: 3 - len(logs), **logs, "ALL": 3}
     for name in ("show_cleans", "show_cleans_metadata", "show_clean_plans", "show_rollbacks", "show_archived_commits"):
         assert call(table, f"{name}('t')") == [], name
+
+
+def test_records_of_logs_are_shown_as_they_are_or_merged(table):
+    table.upsert([{"id": 1, "n": 4.0, "ts": 1, "city": "oslo"}])
+    for merge, values in (("false", [5.0, 4.0]), ("true", [5.0])):
+        records = call(table, f"show_logfile_records('t', '', 'file:{table.uri}/oslo/*.log.*', {merge})")
+        assert [json.loads(row["records"])["n"] for row in records] == values
+    assert call(table, "show_logfile_records('t', '', 'rome/*.log.*')") == []
+
+
+def test_markers_of_an_instant_that_is_not_pending_are_deleted(table):
+    first, last = (each.instant for each in table.history())
+    folder = Path(table.uri) / ".hoodie/.temp"
+    for instant in (first, last, "20200101000000000"):
+        (folder / instant).mkdir(parents=True)
+        (folder / instant / "x.marker.CREATE").write_bytes(b"")
+    assert call(table, f"delete_marker('t', '{first}')") == [{"delete_marker_result": True}]
+    call(table, "delete_marker('t', '20200101000000000')")
+    call(table, "delete_marker('t', '20200101000000000')")
+    call(table, "delete_marker('t', '..')")
+    assert [each.name for each in folder.iterdir()] == [last]
+    (plan,) = call(table, "run_compaction('schedule', 't')")
+    with pytest.raises(OptionError, match="is pending, and its markers say which files it wrote"):
+        call(table, f"delete_marker('t', '{plan['timestamp']}')")
+
+
+def test_files_of_a_bootstrap_are_shown_with_those_of_its_source(tmp_path):
+    found = bootstrapped(tmp_path, "mor6_plain")
+    properties = found.table / ".hoodie/hoodie.properties"
+    base = f"hoodie.bootstrap.base.path={found.source}"
+    properties.write_text(re.sub(r"hoodie\.bootstrap\.base\.path=.*", base, properties.read_text()))
+    table = hoodie.open_table(found.table)
+    mapped = call(table, "show_bootstrap_mapping(table => 't', limit => 100)")
+    assert mapped
+    for row in mapped:
+        source = row["source_file"].removeprefix("file:")
+        assert Path(source).parent == found.source / row["source_partition"]
+        assert list((found.table / row["partition"]).glob(f"{row['file_id']}*_00000000000001.parquet"))
+    last = max(mapped, key=lambda row: row["file_id"])
+    first = call(table, "show_bootstrap_mapping(table => 't', sort_by => 'file_id', desc => true)")[0]
+    assert first == last
+    assert call(table, f"show_bootstrap_mapping(table => 't', file_ids => '{last['file_id']}')") == [last]
+    partitions = sorted({row["partition"] for row in mapped})
+    assert [row["indexed_partitions"] for row in call(table, "show_bootstrap_partitions('t')")] == partitions
 
 
 def test_services_are_planned_and_run(table):

@@ -343,3 +343,30 @@ def test_a_type_gets_the_fields_that_another_has_beside_its_own():
         [("A", pa.int32()), ("b", pa.int8())]
     )
     assert with_fields(pa.int32(), of(pa.int32())) == pa.int32()
+
+
+@KINDS
+@VERSIONS
+def test_whole_numbers_of_keys_partitions_and_the_order_become_wider(kind, version, tmp_path):
+    table = hoodie.create_table(
+        tmp_path / "t",
+        {"id": "int32", "ts": "int32", "part": "int32"},
+        record_key="id",
+        partition_by="part",
+        ordering="ts",
+        table_type=kind,
+        options={"hoodie.write.table.version": version},
+    )
+    table.upsert([{"id": n, "ts": 5, "part": 7} for n in range(4)])
+    table.upsert([{"id": 1, "ts": 6, "part": 7}])
+    table.delete(where="id = 3")
+    for name in ("id", "ts", "part"):
+        table.alter.change_type(name, "int64")
+    table = hoodie.open_table(tmp_path / "t")
+    wide = 1 << 40
+    table.upsert([{"id": 0, "ts": wide, "part": 7}, {"id": 1, "ts": 4, "part": 7}, {"id": wide, "ts": 1, "part": wide}])
+    table.delete(where="id = 2")
+    if kind == "MERGE_ON_READ":
+        table.compact()
+    assert rows(table.scan(), "ts", "part") == {0: (wide, 7), 1: (6, 7), wide: (1, wide)}
+    assert rows(table.scan(where=f"id = {wide} and part = {wide}"), "ts") == {wide: 1}
