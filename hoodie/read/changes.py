@@ -16,7 +16,7 @@ from datetime import timedelta
 from itertools import groupby
 from typing import NamedTuple
 
-from hoodie.errors import InstantNotFoundError, OptionError
+from hoodie.errors import InstantNotFoundError
 from hoodie.model.enums import MOVES_ROWS, ChangePart
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import (
@@ -30,8 +30,7 @@ from hoodie.model.instant import (
 )
 from hoodie.model.names import name_of, parse_base_file
 from hoodie.model.payloads import CommitMetadata, WriteStat
-from hoodie.read.ranges import refuse_unfinished
-from hoodie.timeline.moments import refuse_undone
+from hoodie.read.ranges import checked_range
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.context import Snapshot
 
@@ -66,21 +65,10 @@ def plan_changes(snapshot: Snapshot, begin: InstantTime | None, end: InstantTime
         InstantNotFoundError: the end lies beyond a write in progress; commits of the range were archived, or files of it
             cleaned. OptionError: the range ends before it begins.
     """
-    begin = begin if begin is not None and begin.strip("0") else None
-    timeline = snapshot.timeline
-    limit = timeline.readable_until(snapshot.pending_writes)
-    for position in (begin, end):
-        refuse_undone(snapshot.active, timeline, position, table=table)
-    if end is not None:
-        refuse_unfinished(snapshot, end, limit=limit, table=table)
-        if begin is not None and begin > end:
-            raise OptionError(
-                f"the range of the change feed is empty: it begins at {begin} and ends at {end}; swap them"
-            )
-    until = end or limit
-    if until is None:
+    span = checked_range(snapshot, begin, end, of="the change feed", table=table)
+    if span.end is None:
         return []
-    span = InstantRange(begin, until)
+    timeline = snapshot.timeline
     archived = _archived_in(snapshot, span)
     if archived is not None:
         raise InstantNotFoundError(_too_early(snapshot, archived, "commits of the range were archived", table=table))

@@ -52,21 +52,31 @@ def plan_range(
         InstantNotFoundError: the end lies beyond a write in progress; an end was restored or rolled back; the range was
             archived or cleaned and there is no fallback. OptionError: it ends before it begins.
     """
+    span = checked_range(snapshot, begin, end, of="the incremental query", table=table)
+    if span.end is None:
+        return PulledRange((), span, snapshot.timeline.visible(), None)
+    return _Pull(snapshot, span, span.end, fallback=fallback, table=table).plan()
+
+
+def checked_range(
+    snapshot: Snapshot, begin: InstantTime | None, end: InstantTime | None, *, of: str, table: str
+) -> InstantRange:
+    """The range with an end, which is None only where nothing was committed yet; `of`: whose range, for messages.
+
+    Raises:
+        InstantNotFoundError: the end lies beyond a write in progress; an end was restored or rolled back. OptionError: the range ends
+            before it begins.
+    """
     begin = begin if begin is not None and begin.strip("0") else None
     timeline = snapshot.timeline
     limit = timeline.readable_until(snapshot.pending_writes)
     for position in (begin, end):
         refuse_undone(snapshot.active, timeline, position, table=table)
     if end is not None:
-        refuse_unfinished(snapshot, end, limit=limit, table=table)
+        _refuse_unfinished(snapshot, end, limit=limit, table=table)
         if begin is not None and begin > end:
-            raise OptionError(
-                f"the range of the incremental query is empty: it begins at {begin} and ends at {end}; swap them"
-            )
-    until = end or limit
-    if until is None:
-        return PulledRange((), InstantRange(begin), timeline.visible(), None)
-    return _Pull(snapshot, InstantRange(begin, until), until, fallback=fallback, table=table).plan()
+            raise OptionError(f"the range of {of} is empty: it begins at {begin} and ends at {end}; swap them")
+    return InstantRange(begin, end or limit)
 
 
 class _Pull:
@@ -206,7 +216,7 @@ class _Pull:
         )
 
 
-def refuse_unfinished(snapshot: Snapshot, end: InstantTime, *, limit: InstantTime | None, table: str) -> None:
+def _refuse_unfinished(snapshot: Snapshot, end: InstantTime, *, limit: InstantTime | None, table: str) -> None:
     """Raises InstantNotFoundError when a pending write may still bring rows into a range that ends at `end`."""
     timeline = snapshot.timeline
     if timeline.latest_commit is None:
