@@ -261,8 +261,9 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
     ) -> Scan:
         """Query the rows with these record keys, in all partitions.
 
-        For up to 2,000 keys, bounds and bloom filters exclude files without them. In the other files it reads the key column first,
-        and then the other columns of row groups that have one of the keys; on a local disk, only of the pages that have one.
+        For up to 2,000 keys, bounds, key maps and bloom filters exclude files without them. In the other files it reads the key
+        column first, and then the other columns of row groups that have one of the keys; on a local disk, only the pages that have
+        one, of the key column too if the file has a key map.
 
         Args:
             keys: the key columns, in any form that `upsert` takes, or a list of bare keys.

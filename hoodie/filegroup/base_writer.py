@@ -19,10 +19,12 @@ from hoodie.filegroup.unused_memory import release_unused_memory
 from hoodie.format.avro_schema import schema_text
 from hoodie.format.base_file import BaseFileFooter, footer_entries
 from hoodie.format.column_stats import ranges_of_footer, stated_columns
+from hoodie.format.key_map import encode_key_map
 from hoodie.format.parquet_file import FEW_ROWS, parquet_writer
 from hoodie.format.parquet_footer import Chunk, floating_leaves, sound_footer
 from hoodie.format.variants import STORED_VARIANT, schema_with
 from hoodie.format.vectors import footer_entry, stored, stored_schema
+from hoodie.hashes.of_keys import map_hash
 from hoodie.model.late import for_the_same
 from hoodie.model.meta_fields import FILE_NAME, RECORD_KEY
 from hoodie.model.names import join
@@ -97,6 +99,8 @@ class BaseFileWriter:
         self._waiting: list[pa.Table] = []
         self._waiting_bytes = 0
         self._keys: FooterKeys | None = None
+        self._hashes: list[np.ndarray] = []
+        """Of its keys, if the file is to have a map of them."""
         self._plain: frozenset[str] = frozenset()
         self.rows = 0
         self.size_bytes = 0
@@ -141,6 +145,8 @@ class BaseFileWriter:
         table = conform(table, with_encoded(self._without_name, table.schema), path=self.staged)
         if self._stores_keys:
             self._keys.add(table.column(RECORD_KEY), new=new, chains=chains)
+            if self._options.key_map:
+                self._hashes.append(map_hash(table.column(RECORD_KEY)))
         self.rows += table.num_rows
         if self._unstored is not None:
             table = self._unstored.stored(table)
@@ -188,7 +194,9 @@ class BaseFileWriter:
                 entries = keys.metadata(avro) if self._stores_keys else footer_entries(None, None, avro)
                 entries = {**entries, **self._vectors}
                 edits = bool(self._nan or self._may_have_zero)
-                close_parquet(writer, self._sink, self._footers, nan=self._nan, edits=edits, entries=entries)
+                key_map = encode_key_map(np.concatenate(self._hashes)) if self._hashes else b""
+                of_file = (writer, self._sink, self._footers)
+                close_parquet(*of_file, nan=self._nan, edits=edits, entries=entries, before_footer=key_map)
                 self.size_bytes = self._sink.tell()
                 if isinstance(self._sink, pa.BufferOutputStream):
                     self._file.write(self._sink.getvalue())
@@ -241,17 +249,20 @@ def close_parquet(
     nan: Collection[Chunk],
     edits: bool,
     entries: Mapping[str, str],
+    before_footer: bytes = b"",
 ) -> None:
     """End a Parquet file with these footer entries; what it says of floating columns holds for every reader.
 
     `footers`: where the writer collects what it wrote. `nan`: chunks in which a value is NaN. `edits`: there are such chunks, or some
-    with a dictionary and values around zero.
+    with a dictionary and values around zero. `before_footer`: bytes that no reader of Parquet looks at.
     """
-    if not edits:
-        writer.add_key_value_metadata(entries)
-    writer.close()
     if edits:
-        sink.write(sound_footer(footers[-1], nan, entries))
+        writer.close()
+        sink.write(before_footer + sound_footer(footers[-1], nan, entries))
+        return
+    writer.add_key_value_metadata(entries)
+    sink.write(before_footer)
+    writer.close()
 
 
 def has_dictionary(schema: pa.Schema, leaves: Collection[int], dictionaries: Collection[str]) -> bool:

@@ -22,7 +22,7 @@ from hoodie.filegroup.slice_reader import (
 )
 from hoodie.filegroup.spill import KeySet, SpilledRows
 from hoodie.filegroup.unused_memory import release_unused_memory
-from hoodie.format.base_file import BaseFileFooter, read_footer
+from hoodie.format.base_file import BaseFileFooter
 from hoodie.format.parquet_file import plain_columns, row_bytes
 from hoodie.hashes.of_keys import key_hash
 from hoodie.model.files import BaseFile, FileSlice
@@ -115,8 +115,9 @@ def _stored(
     where = f"{base.path} of table {storage.uri}"
     unstored, history = context.unstored, context.history
     renames = None if history is None else renames_for(history, base.instant, path=base.path)
-    with open_base_file(storage, base, encode=encode) as (file, metadata):
-        before: BaseFileFooter | None = read_footer(metadata, path=where)
+    opened = open_base_file(storage, base, encode=encode)
+    with opened as (file, metadata):
+        before: BaseFileFooter | None = opened.footer(metadata)
         plain = plain_columns(metadata)
         stored = with_encoded(schema if unstored is None else unstored.decoded(schema), file.schema_arrow)
         rows = max(at_least, int(batch_bytes / row_bytes(file, path=where)))

@@ -23,13 +23,23 @@ from hoodie.filegroup.picks import in_few_batches, rows_at
 from hoodie.filegroup.skeleton import skeleton_batches
 from hoodie.filegroup.sought_rows import can_seek, sought_rows
 from hoodie.filegroup.stored_merge import Newer, merge_with_stored
+from hoodie.format.base_file import BaseFileFooter, parted_footer, read_footer
 from hoodie.format.parquet_file import check_meta_columns, open_parquet, read_batches, row_bytes
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.instant import InstantRange
 from hoodie.model.meta_fields import COMMIT_TIME, RECORD_KEY
 from hoodie.model.names import folder_of
-from hoodie.model.plans import MergeRule, ReadContext, ReadTask, RowFilter, SoughtKeys, UnstoredColumns, WholeSlice
+from hoodie.model.plans import (
+    KnownPlaces,
+    MergeRule,
+    ReadContext,
+    ReadTask,
+    RowFilter,
+    SoughtKeys,
+    UnstoredColumns,
+    WholeSlice,
+)
 from hoodie.storage.base import Storage
 from hoodie.storage.refusals import is_of_storage
 
@@ -42,6 +52,8 @@ MAPPED_BYTES = 128 * 1024 * 1024
 """Larger base files are read and not mapped: all of a file would count as memory of the process before the end."""
 BATCH_BYTES = 64 * 1024 * 1024
 """Bytes of a batch at most, a quarter of a large file: several copies of it are in memory while it is merged."""
+_KEPT_FOOTER_BYTES = 8 * 1024
+"""A larger footer, of many columns, is decoded for each look-up."""
 _FEWEST_ROWS = 16
 """Of a batch, whatever a footer says of the sizes of its columns."""
 
@@ -95,7 +107,7 @@ def keep_rows(batch: pa.RecordBatch, row_filter: RowFilter | None, span: Instant
         CorruptFileError: a row does not say when it was committed.
     """
     if row_filter is not None:
-        batch = batch.filter(row_filter.expression)
+        batch = _kept(batch, row_filter)
     if span is not None:
         if batch.column(COMMIT_TIME).null_count:
             raise CorruptFileError(
@@ -112,6 +124,15 @@ def keep_rows(batch: pa.RecordBatch, row_filter: RowFilter | None, span: Instant
             keep = pc.and_(keep, pc.less_equal(times, span.end.padded))
         batch = batch.filter(keep)
     return batch
+
+
+def _kept(batch: pa.RecordBatch, row_filter: RowFilter) -> pa.RecordBatch:
+    sought = row_filter.key_filter
+    if sought is None or not row_filter.keys_alone:
+        return batch.filter(row_filter.expression)
+    # To set up the evaluation of an expression of a thousand keys takes longer than to find a few rows of a file.
+    has_key = pc.is_in(batch.column(RECORD_KEY), value_set=sought.keys)
+    return batch if has_key.true_count == batch.num_rows else batch.filter(has_key)
 
 
 def _padded(times: pa.Array) -> pa.Array:
@@ -313,18 +334,24 @@ def read_sought_rows(
     """
     path = f"{base.path} of table {storage.uri}"
     is_stored = not (isinstance(base, BaseFile) and base.source)
-    base_file = open_base_file(storage, base, encode=schema.names)
+    places = None if key_filter.places is None else key_filter.places.get(base.path)
+    known = None if places is None else places.known
+    base_file = open_base_file(storage, base, encode=schema.names, known=known)
     with base_file as (file, _):
         if is_stored and can_seek(file):
             data = base_file.data()
-            pages = None if data is None else hoodie.format.parquet_pages.PageReader(file, data, path=path)
+            pages = None
+            if data is not None:
+                pages = hoodie.format.parquet_pages.PageReader(file, data, path=path, known=known)
 
             def read(names: Sequence[str], group: int) -> Iterator[pa.RecordBatch]:
                 return base_batches(
                     file, names, size_bytes=base.size_bytes, batch_rows=batch_rows, path=path, group=group
                 )
 
-            for numbers, batch in sought_rows(file, schema.names, key_filter, read, path=path, pages=pages):
+            for numbers, batch in sought_rows(
+                file, schema.names, key_filter, read, path=path, pages=pages, places=places
+            ):
                 yield numbers, conform(batch, schema, path=path)
             return
     begin = 0
@@ -365,31 +392,71 @@ def with_encoded(schema: pa.Schema, stored: pa.Schema) -> pa.Schema:
     return pa.schema(fields)
 
 
-class open_base_file:
-    """`with open_base_file(storage, base) as (parquet_file, footer_metadata)`; foreign errors are translated."""
+def open_input(storage: Storage, base: StoredRows) -> pa.NativeFile:
+    """The bytes of a base file.
 
-    def __init__(self, storage: Storage, base: StoredRows, *, encode: Collection[str] = ()) -> None:
+    Raises:
+        CorruptFileError: it is missing, or cannot be opened.
+    """
+    try:
+        return storage.open_input(base.path, mapped=base.size_bytes <= MAPPED_BYTES)
+    except FileNotFoundError as exc:
+        raise missing_file_error(storage, base.path) from exc
+    except (pa.ArrowInvalid, OSError) as exc:
+        if is_of_storage(exc):
+            raise
+        where = f"{base.path} of table {storage.uri}"
+        raise CorruptFileError(f"{where} cannot be opened: {exc}; restore the file from a copy") from exc
+
+
+def in_memory(source: pa.NativeFile) -> memoryview | None:
+    """All of what was opened, if it is in memory or mapped."""
+    if not isinstance(source, (pa.MemoryMappedFile, pa.BufferReader)):
+        return None
+    source.seek(0)
+    return memoryview(source.read_buffer()).cast("B")
+
+
+class open_base_file:
+    """`with open_base_file(storage, base) as (parquet_file, footer_metadata)`; foreign errors are translated.
+
+    The text of the bloom filter may be empty in the metadata, unless `whole`; `footer` has it.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        base: StoredRows,
+        *,
+        encode: Collection[str] = (),
+        whole: bool = False,
+        known: KnownPlaces | None = None,
+    ) -> None:
         self._encode = encode
+        self._known = known or KnownPlaces()
+        self._is_whole = whole
+        self._bloom_base64: bytes | None = None
         self._where = f"{base.path} of table {storage.uri}"
-        try:
-            self._input = storage.open_input(base.path, mapped=base.size_bytes <= MAPPED_BYTES)
-        except FileNotFoundError as exc:
-            raise missing_file_error(storage, base.path) from exc
-        except (pa.ArrowInvalid, OSError) as exc:
-            if is_of_storage(exc):
-                raise
-            raise CorruptFileError(f"{self._where} cannot be opened: {exc}; restore the file from a copy") from exc
+        self._input = open_input(storage, base)
 
     def data(self) -> memoryview | None:
         """All of the file, if it is in memory or mapped."""
-        if not isinstance(self._input, (pa.MemoryMappedFile, pa.BufferReader)):
-            return None
-        self._input.seek(0)
-        return memoryview(self._input.read_buffer()).cast("B")
+        return in_memory(self._input)
+
+    def footer(self, metadata: pq.FileMetaData) -> BaseFileFooter:
+        """What the metadata says, with the bloom filter."""
+        return read_footer(metadata, path=self._where, bloom_base64=self._bloom_base64)
 
     def __enter__(self) -> tuple[pq.ParquetFile, pq.FileMetaData]:
         try:
-            file = open_parquet(self._input, path=self._where, encode=self._encode)
+            metadata = self._known.metadata
+            data = None if self._is_whole or metadata is not None else self.data()
+            parted = None if data is None else parted_footer(data)
+            if parted is not None:
+                metadata, self._bloom_base64 = parted
+                if metadata.serialized_size <= _KEPT_FOOTER_BYTES:
+                    self._known.metadata = metadata
+            file = open_parquet(self._input, path=self._where, encode=self._encode, metadata=metadata)
             check_meta_columns(file, path=self._where)
         except CorruptFileError:
             self._input.close()

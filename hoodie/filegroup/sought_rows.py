@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from hoodie.format.column_stats import ranges_of_footer
 from hoodie.format.parquet_file import read_batches
 from hoodie.model.meta_fields import RECORD_KEY
-from hoodie.model.plans import SoughtKeys
+from hoodie.model.plans import RowBlocks, SoughtKeys
 
 if TYPE_CHECKING:
     from hoodie.format.parquet_pages import PageReader
@@ -48,10 +48,11 @@ def sought_rows(
     *,
     path: str,
     pages: PageReader | None = None,
+    places: RowBlocks | None = None,
 ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
     """Numbers of rows, ascending, and these rows with those of the columns that the file has; `path` is for messages.
 
-    `pages`: gives rows of some columns without the others of their row group.
+    `pages`: gives rows of some columns without the others of their row group. `places`: where rows of the keys may stand.
 
     Raises:
         CorruptFileError: a column does not decode.
@@ -61,20 +62,34 @@ def sought_rows(
     # A key of one column of texts is that column's value.
     of_keys = [name for name in present if name in (RECORD_KEY, sought.same) and schema.field(name).type == _TEXT]
     others = [name for name in present if name not in of_keys]
-    first, values = 0, [str(key) for key in sought.keys.to_pylist()]
+    keys_here, blocks = sought.keys, None
+    if pages is not None and places is not None and places.rows == file.metadata.num_rows:
+        keys_here = keys_here.take(pa.array(np.unique(places.numbers)))
+        blocks = np.unique(places.blocks).astype(np.int64) << places.shift
+    first, values = 0, [str(key) for key in keys_here.to_pylist()]
     in_bytes = [key.encode() for key in values]  # in the same order
     for group in range(file.metadata.num_row_groups):
         if _may_hold(file, group, values):
-            by_pages = None if pages is None else pages.rows_of_keys(group, RECORD_KEY, in_bytes)
-            rows, keys = by_pages or _rows_of_keys(file, group, sought.keys, path=path)
+            spans = None
+            if blocks is not None and places is not None:
+                spans = _within(blocks - first, 1 << places.shift, file.metadata.row_group(group).num_rows)
+            by_pages = None if pages is None else pages.rows_of_keys(group, RECORD_KEY, in_bytes, spans)
+            rows, keys = by_pages or _rows_of_keys(file, group, keys_here, path=path)
             if len(rows):
                 columns = dict.fromkeys(of_keys, keys)
-                if pages is not None and others and _may_skip_pages(rows, file.metadata.row_group(group).num_rows):
+                count = file.metadata.row_group(group).num_rows
+                if pages is not None and others and (blocks is not None or _may_skip_pages(rows, count)):
                     columns |= pages.rows(group, others, rows)
                 rest = [name for name in others if name not in columns]
                 columns |= _at(rows, rest, read(rest, group) if rest else ())
                 yield first + rows, pa.RecordBatch.from_arrays([columns[name] for name in present], names=present)
         first += file.metadata.row_group(group).num_rows
+
+
+def _within(begins: np.ndarray, size: int, rows: int) -> np.ndarray:
+    """The first and the last row of each of these blocks in a row group of so many rows; those that lie elsewhere are left out."""
+    spans: np.ndarray = np.stack([begins, begins + size - 1], axis=1)
+    return spans[(spans[:, 1] >= 0) & (spans[:, 0] < rows)].clip(0, max(0, rows - 1))
 
 
 def _may_skip_pages(rows: np.ndarray, count: int) -> bool:

@@ -39,8 +39,10 @@ _DICTIONARY_BYTES = 64 * 1024
 """A column of texts counts as repeating up to these bytes a row and these for its dictionary."""
 
 
-def open_parquet(source: pa.NativeFile, *, path: str, encode: Collection[str] = ()) -> pq.ParquetFile:
-    """The file in `source`, its footer checked; `path` is for messages.
+def open_parquet(
+    source: pa.NativeFile, *, path: str, encode: Collection[str] = (), metadata: pq.FileMetaData | None = None
+) -> pq.ParquetFile:
+    """The file in `source`, its footer checked; `path` is for messages, `metadata` its footer, if it was decoded before.
 
     Of the columns in `encode` those texts whose values repeat come as they are stored, as dictionary arrays: a rewrite need not
     look at each value then.
@@ -58,7 +60,7 @@ def open_parquet(source: pa.NativeFile, *, path: str, encode: Collection[str] = 
         # Else all that is asked for of all row groups is fetched before the first row is decoded.
         how |= {"pre_buffer": False, "buffer_size": _AHEAD_BYTES}
     try:
-        file: pq.ParquetFile = opened(source, **how)
+        file: pq.ParquetFile = opened(source, metadata=metadata, **how)
         _check_footer(file, path)
         repeating = _repeating(file, encode) if encode else []
         if repeating:

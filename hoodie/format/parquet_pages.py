@@ -8,7 +8,7 @@ not as it is known here, nothing is given, and whoever asks reads the whole chun
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -37,11 +37,14 @@ from hoodie.format.thrift_compact import (
     varint_at,
 )
 from hoodie.model.late import once
+from hoodie.model.plans import KnownPlaces
 
 _MAGIC = b"PAR1"
 _TAIL_BYTES = 8
 _SHARE = 2
 """Where the pages with the rows have more than one in so many bytes of a chunk, it is read as a whole: that is one call for all."""
+_KEPT_COLUMNS = 16
+"""Of so many it is kept where their pages stand."""
 _MOST_PAGES = 1 << 16
 _MOST_HEAD_BYTES = 1 << 16
 _TYPES = {"BOOLEAN": 0, "INT32": 1, "INT64": 2, "FLOAT": 4, "DOUBLE": 5, "BYTE_ARRAY": 6, "FIXED_LEN_BYTE_ARRAY": 7}
@@ -99,9 +102,10 @@ class _Picked(NamedTuple):
 class PageReader:
     """Of an open file that is in memory, or mapped."""
 
-    def __init__(self, file: pq.ParquetFile, data: memoryview, *, path: str) -> None:
+    def __init__(self, file: pq.ParquetFile, data: memoryview, *, path: str, known: KnownPlaces | None = None) -> None:
+        """`known`: what was found out of the file before, and where that is kept."""
         self._file, self._data, self._path = file, data, path
-        self._elements: Mapping[str, bytes] | None = None
+        self._known = known if known is not None and known.metadata is not None else KnownPlaces()
 
     def rows(self, group: int, names: Sequence[str], rows: _Ints) -> dict[str, pa.Array]:
         """These rows of a row group, ascending, with those of the columns of which it pays to read pages.
@@ -109,19 +113,20 @@ class PageReader:
         Raises:
             CorruptFileError: a page does not decode.
         """
-        found = self._file.metadata.row_group(group)
         if not len(rows) or self._states_arrow_types:
             return {}
         alike: dict[int, list[_Picked]] = {}
         try:
-            for picked in self._picked(found, frozenset(names), rows):
+            for picked in self._picked(group, frozenset(names), rows):
                 alike.setdefault(picked.size, []).append(picked)
             files = [(self._small_file(each), each) for each in alike.values()]
         except (IndexError, KeyError, ValueError, OverflowError, RecursionError):
             return {}
         return {name: column for content, each in files for name, column in self._decoded(content, each)}
 
-    def rows_of_keys(self, group: int, name: str, keys: Sequence[bytes]) -> tuple[_Ints, pa.Array] | None:
+    def rows_of_keys(
+        self, group: int, name: str, keys: Sequence[bytes], spans: npt.NDArray[np.int64] | None = None
+    ) -> tuple[_Ints, pa.Array] | None:
         """Which rows of a row group have one of these values in a column of texts, and their values.
 
         Only pages within whose bounds a key lies are decoded. In a file that is sorted by the column those are few. None where they
@@ -129,6 +134,7 @@ class PageReader:
 
         Args:
             keys: sorted.
+            spans: first and last rows between which the keys stand, whatever pages say of their bounds.
 
         Raises:
             CorruptFileError: a page does not decode.
@@ -142,13 +148,18 @@ class PageReader:
                 column.physical_type != "BYTE_ARRAY"
                 or column.compression not in _CODECS
                 or column.num_values != found.num_rows
-                or _begin_mixed(self._data, column)
+                or (spans is None and _begin_mixed(self._data, column))
             ):
                 return None
-            pages = _pages_of(self._data, column)
-            if int(pages.rows[-1]) != found.num_rows or not _agree(pages.bounds, column):
+            pages = _pages_of(self._data, column) if spans is None else self._pages(group, name, column)
+            if int(pages.rows[-1]) != found.num_rows:
                 return None
-            wanted = np.flatnonzero([_lies_within(keys, bounds) for bounds in _widened(pages.bounds)])
+            if spans is not None:
+                wanted = _pages_with(pages.rows, spans)
+            elif _agree(pages.bounds, column):
+                wanted = np.flatnonzero([_lies_within(keys, bounds) for bounds in _widened(pages.bounds)])
+            else:
+                return None
             if not len(wanted):
                 return np.empty(0, np.int64), pa.array([], pa.string())
             picked = _pick(self._data, name, column, pages, wanted, np.empty(0, np.int64))
@@ -172,8 +183,17 @@ class PageReader:
         """All of the footer's texts are copied for it, among them that of a bloom filter."""
         return _ARROW_SCHEMA in (self._file.metadata.metadata or {})
 
-    def _picked(self, group: Any, names: frozenset[str], rows: _Ints) -> Iterator[_Picked]:
-        schema = self._file.schema_arrow
+    def _pages(self, group: int, name: str, column: Any) -> _Pages:
+        """Raises as `_pages_of`."""
+        pages: _Pages | None = self._known.pages.get((group, name))
+        if pages is None:
+            pages = _pages_of(self._data, column)
+            if len(self._known.pages) < _KEPT_COLUMNS:
+                self._known.pages[group, name] = pages._replace(bounds=())
+        return pages
+
+    def _picked(self, number: int, names: frozenset[str], rows: _Ints) -> Iterator[_Picked]:
+        schema, group = self._file.schema_arrow, self._file.metadata.row_group(number)
         for at in range(group.num_columns):
             column = group.column(at)
             name = column.path_in_schema
@@ -181,7 +201,7 @@ class PageReader:
                 continue
             if column.physical_type not in _TYPES or column.compression not in _CODECS:
                 continue
-            pages = _pages_of(self._data, column)
+            pages = self._pages(number, name, column)
             if int(pages.rows[-1]) != group.num_rows or pages.rows[-1] != column.num_values:
                 continue
             page_of = np.searchsorted(pages.rows, rows, side="right") - 1
@@ -194,14 +214,14 @@ class PageReader:
 
     def _small_file(self, picked: Sequence[_Picked]) -> bytes:
         """Of columns with as many rows each."""
-        if self._elements is None:
-            self._elements = dict(_flat_elements(self._data))
+        if self._known.elements is None:
+            self._known.elements = dict(_flat_elements(self._data))
         parts: list[bytes | memoryview] = [_MAGIC]
         chunks, elements, at = [], [], len(_MAGIC)
         for each in picked:
             size = sum(map(len, each.pieces))
             chunks.append(_chunk(each, at, size))
-            elements.append(self._elements[each.name])
+            elements.append(self._known.elements[each.name])
             parts += each.pieces
             at += size
         root = head_of(_NAME, BINARY) + text("schema") + number(_CHILDREN - _NAME, _I32, len(elements)) + STOP
@@ -254,6 +274,15 @@ def _pages_of(data: memoryview, column: Any) -> _Pages:
             heads.append(head)
     rows = np.concatenate([[0], np.cumsum([head.values for head in heads], dtype=np.int64)])
     return _Pages(np.array([*begins, stop]), rows, dictionary, [head.bounds for head in heads])
+
+
+def _pages_with(rows: _Ints, spans: _Ints) -> _Ints:
+    """The pages that have rows of these spans."""
+    first, last = (np.searchsorted(rows, ends, side="right") - 1 for ends in spans.T)
+    wanted = np.zeros(len(rows), np.int64)
+    np.add.at(wanted, first, 1)
+    np.add.at(wanted, last + 1, -1)
+    return np.flatnonzero(np.cumsum(wanted)[:-1])
 
 
 def _begin_mixed(data: memoryview, column: Any) -> bool:

@@ -17,10 +17,9 @@ _BLOCK = 16 * 1024
 
 
 def key_hash(keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
-    """uint64 for each key: its length and its bytes in words of eight, multiplied and mixed one after the other; the same in
-    every process and version of this release.
+    """uint64 for each key: its length and its bytes in words of eight, multiplied and mixed one after the other.
 
-    Never stored: only the tasks of one write have to agree on it.
+    Base files store its upper half (`map_hash`), so it is the same for ever.
     """
     array = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
     count = len(array)
@@ -41,6 +40,12 @@ def key_hash(keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
             _add_words(hashed[rows], data, begins[rows], lengths[rows])
         hashed *= _LAST_FACTOR
         hashed ^= hashed >> np.uint64(33)
+    return hashed
+
+
+def map_hash(keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
+    """uint32 for each key, as the key maps of base files have it (`format/key_map.py`)."""
+    hashed: np.ndarray = (key_hash(keys) >> np.uint64(32)).astype(np.uint32)
     return hashed
 
 

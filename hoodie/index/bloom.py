@@ -20,7 +20,7 @@ from hoodie.filegroup.chunks import load_rows, make_matches, piece_keys
 from hoodie.filegroup.log_scan import read_log_records
 from hoodie.filegroup.slice_reader import MAPPED_BYTES, open_base_file
 from hoodie.filegroup.unused_memory import release_unused_memory
-from hoodie.format.base_file import BaseFileFooter, read_footer
+from hoodie.format.base_file import BaseFileFooter
 from hoodie.format.bloom import BloomFilter
 from hoodie.index.hash_index import SoughtKeys
 from hoodie.index.stored_keys import (
@@ -279,8 +279,9 @@ def _look_into(storage: Storage, task: LookupTask, shared: _KeySearch) -> Lookup
             return LookupResult(task.base, (), "range", stored_file.footer.record_count)
         return _look_into_memory(storage, task, stored_file, pieces, shared, how="keys")
     where = f"{task.base.path} of table {storage.uri}"
-    with open_base_file(storage, task.base) as (file, metadata):
-        footer = read_footer(metadata, path=where)
+    opened = open_base_file(storage, task.base)
+    with opened as (file, metadata):
+        footer = opened.footer(metadata)
         if stored_file is None:
             shared.files.put(shared.name_of(task.base), footer)
         pieces = _pieces_in_range(task, footer)

@@ -26,7 +26,7 @@ def read_footers(storage: Storage, files: Mapping[str, Mapping[str, int]]) -> Fo
     bases = list(_bases(files))
 
     def read(base: BaseFile) -> pq.FileMetaData:
-        with open_base_file(storage, base) as (_, footer):
+        with open_base_file(storage, base, whole=True) as (_, footer):
             return footer
 
     footers = storage.each(read, bases)

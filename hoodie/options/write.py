@@ -246,6 +246,7 @@ class WriteOptions(FileSettings, StreamSettings):
             bloom_max_entries=self.index.bloom_max_entries,
             max_block_bytes=self.log_block_max_size_bytes,
             block_kind=_BLOCK_KINDS[self.log_block_format],
+            key_map=self.key_map,
         )
 
 

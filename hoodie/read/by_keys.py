@@ -17,12 +17,14 @@ import pyarrow.compute as pc
 
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import CorruptFileError, UnsupportedTableError
-from hoodie.filegroup.slice_reader import open_base_file
-from hoodie.format.base_file import read_footer
+from hoodie.filegroup.slice_reader import in_memory, open_base_file, open_input
 from hoodie.format.bloom import BloomFilter, HudiBloomFilter, hash_chains
+from hoodie.format.key_map import KeyMap, key_map_of, may_have_key_map
+from hoodie.hashes.of_keys import map_hash
 from hoodie.metadata.keys import SECONDARY_INDEX
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.model.meta_fields import RECORD_KEY
+from hoodie.model.plans import KnownPlaces, RowBlocks, SoughtKeys
 from hoodie.options.table import TableConfig
 from hoodie.options.values import GLOBAL_INDEXES, KeyGeneratorType
 from hoodie.read.condition import Among, Comparison, Condition, Junction, Op
@@ -48,6 +50,16 @@ class _CachedBloom(NamedTuple):
 
 
 _FILTERS: Kind[_CachedBloom] = Kind("bloom filters of base files")
+
+
+class _CachedMap(NamedTuple):
+    key_map: KeyMap | None
+    known: KnownPlaces
+
+
+_MAPS: Kind[_CachedMap] = Kind("key maps of base files")
+_PLACES_BYTES = 24 * 1024
+"""What is known of the pages of some columns, and the footer."""
 
 
 def keys_asked_for(
@@ -150,9 +162,16 @@ def keys_with_values(context: TableContext, snapshot: Snapshot, values_of: Mappi
 
 
 def may_hold(
-    context: TableContext, snapshot: Snapshot, candidates: Sequence[Sequence[FileSlice]], keys: pa.Array
+    context: TableContext,
+    snapshot: Snapshot,
+    candidates: Sequence[Sequence[FileSlice]],
+    keys: pa.Array,
+    sought: SoughtKeys | None = None,
 ) -> npt.NDArray[np.bool_]:
-    """For each candidate, which is some slices of one file group, whether one of them may have one of the keys."""
+    """For each candidate, which is some slices of one file group, whether one of them may have one of the keys.
+
+    `sought`: the same keys; where in base files they may stand is noted in it.
+    """
     view = snapshot.view
     judged = [
         all(each.base is not None and not (each.logs and view.logs_before_base(each)) for each in slices)
@@ -165,11 +184,17 @@ def may_hold(
         for each in slices
         if each.base is not None
     }
-    look = partial(_may_hold, context.storage, context.cache, _KeyHashes(keys))
-    flags = dict(zip(files, LocalEngine(_THREADS).run(look, list(files.values()), label="bloom filters"), strict=True))
+    flags: dict[str, bool] = {}
+    if sought is not None:
+        note_places(context, candidates, sought)
+        flags = {path: len(where.blocks) > 0 for path, where in (sought.places or {}).items()}
+    rest = {path: base for path, base in files.items() if path not in flags}
+    if len(candidates) > 1:
+        look = partial(_may_hold, context.storage, context.cache, _KeyHashes(keys))
+        flags |= zip(rest, LocalEngine(_THREADS).run(look, list(rest.values()), label="bloom filters"), strict=True)
     return np.array(
         [
-            not has_all_keys or any(flags[each.base.path] for each in slices if each.base is not None)
+            not has_all_keys or any(flags.get(each.base.path, True) for each in slices if each.base is not None)
             for slices, has_all_keys in zip(candidates, judged, strict=True)
         ],
         np.bool_,
@@ -195,6 +220,36 @@ class _KeyHashes:
         return bool(bloom.might_contain(self._keys).any())
 
 
+def note_places(context: TableContext, candidates: Sequence[Sequence[FileSlice]], sought: SoughtKeys) -> None:
+    """Where rows of the keys may stand in the base files of these slices, of those that say so (`format/key_map.py`)."""
+    if sought.places is None or context.storage.can.is_remote:
+        return  # where reads are requests, a footer and the columns take as many
+    bases = {each.base.path: each.base for slices in candidates for each in slices if each.base is not None}
+    look = partial(_blocks_in, context.storage, context.cache, map_hash(sought.keys))
+    found = LocalEngine(_THREADS).run(look, list(bases.values()), label="key maps")
+    sought.places.update((path, where) for path, where in zip(bases, found, strict=True) if where is not None)
+
+
+def _blocks_in(storage: Storage, cache: Cache, hashes: np.ndarray, base: BaseFile) -> RowBlocks | None:
+    name = (storage.identity, base.path, base.size_bytes)
+    cached = cache.find(_MAPS, name)
+    if cached is None:
+        cached = _CachedMap(_map_of(storage, base), KnownPlaces())
+        cache.put(_MAPS, name, cached, 0 if cached.key_map is None else cached.key_map.size_bytes + _PLACES_BYTES)
+    return None if cached.key_map is None else cached.key_map.blocks_of(hashes)._replace(known=cached.known)
+
+
+def _map_of(storage: Storage, base: BaseFile) -> KeyMap | None:
+    if not may_have_key_map(base.size_bytes) or base.source is not None:
+        return None
+    try:
+        with open_input(storage, base) as source:
+            data = in_memory(source)
+            return None if data is None else key_map_of(data)
+    except (CorruptFileError, pa.ArrowException):
+        return None  # whoever reads the file says what is wrong with it
+
+
 def _may_hold(storage: Storage, cache: Cache, keys: _KeyHashes, base: BaseFile) -> bool:
     name = (storage.identity, base.path, base.size_bytes)
     bloom = cache.get(_FILTERS, name, partial(_filter_of, storage, base), lambda entry: entry.size_bytes).bloom
@@ -203,8 +258,9 @@ def _may_hold(storage: Storage, cache: Cache, keys: _KeyHashes, base: BaseFile) 
 
 def _filter_of(storage: Storage, base: BaseFile) -> _CachedBloom:
     try:
-        with open_base_file(storage, base) as (_, metadata):
-            footer = read_footer(metadata, path=base.path)
+        opened = open_base_file(storage, base)
+        with opened as (_, metadata):
+            footer = opened.footer(metadata)
             return _CachedBloom(footer.bloom(), 3 * len(footer.bloom_base64 or "") // 4)
     except (CorruptFileError, UnsupportedTableError, pa.ArrowException):
         return _CachedBloom(None, 0)

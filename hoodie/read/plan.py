@@ -21,7 +21,7 @@ from hoodie.model.meta_fields import META_COLUMNS, with_meta_fields
 from hoodie.model.plans import ChangeTask, ReadContext, ReadPlan, ReadTask, RowFilter, WholeSlice
 from hoodie.options.read import ReadOptions
 from hoodie.read.changes import in_order, plan_changes
-from hoodie.read.prune import choice_of, prune, sought_by
+from hoodie.read.prune import asks_for_keys_alone, choice_of, prune, sought_by
 from hoodie.read.ranges import PulledRange, plan_range, refuse_cleaned
 from hoodie.read.where import column_named, parse_filter
 from hoodie.telemetry import note, record, span
@@ -223,7 +223,9 @@ def _context_of(
     columns = _columns(options.columns, schema, default)
     row_filter = parse_filter(options.where, schema)
     if row_filter is not None and options.where is not None:
-        row_filter = replace(row_filter, key_filter=sought_by(options.where, context.config, schema))
+        key_filter = sought_by(options.where, context.config, schema)
+        keys_alone = key_filter is not None and asks_for_keys_alone(options.where, schema)
+        row_filter = replace(row_filter, key_filter=key_filter, keys_alone=keys_alone)
     if row_filter is not None and not context.config.populate_meta_fields:
         _refuse_empty_columns(context, row_filter)
     read_context = ReadContext(

@@ -32,14 +32,14 @@ from hoodie.keygen.partition_values import judged_levels, ranges_below, ranges_o
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import MergeMode
 from hoodie.model.files import FileSlice
-from hoodie.model.meta_fields import PARTITION_PATH, with_meta_fields
+from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY, with_meta_fields
 from hoodie.model.plans import ReadContext, RowFilter, SoughtKeys
 from hoodie.model.statistics import UNKNOWN, Pruning, ValueRange
 from hoodie.options.table import TableConfig
 from hoodie.read.bounds import may_match
 from hoodie.read.by_expressions import by_expressions
-from hoodie.read.by_keys import groups_with, keys_asked_for, keys_with_values, may_hold, values_asked_for
-from hoodie.read.condition import Condition, computes
+from hoodie.read.by_keys import groups_with, keys_asked_for, keys_with_values, may_hold, note_places, values_asked_for
+from hoodie.read.condition import Among, Comparison, Condition, Op, computes
 from hoodie.read.file_ranges import FileRanges, KnownRanges, same_as_key
 from hoodie.read.where import Where, condition_of, parse_filter
 from hoodie.view.context import Snapshot, TableContext
@@ -81,7 +81,8 @@ def prune(
         count = len(candidates)
         return PruneResult(np.ones(count, np.bool_), Pruning(count, count, count))
     schema, kinds = read_context.schema, _kinds_of(read_context, read_context.filter)
-    return _Pruner(context, snapshot, _tree_of(where, schema), schema, kinds, candidates, is_newest).run()
+    sought = read_context.filter.key_filter
+    return _Pruner(context, snapshot, _tree_of(where, schema), schema, kinds, candidates, is_newest, sought).run()
 
 
 def _kinds_of(read_context: ReadContext, row_filter: RowFilter) -> dict[str, pa.DataType]:
@@ -97,7 +98,16 @@ def sought_by(where: Where, config: TableConfig, schema: pa.Schema) -> SoughtKey
     keys = keys_asked_for(_tree_of(where, schema), config, schema, None)
     if keys is None:
         return None
-    return SoughtKeys(keys.drop_null().sort(), same_as_key(config, {field.name: field.type for field in schema}))
+    same = same_as_key(config, {field.name: field.type for field in schema})
+    return SoughtKeys(keys.drop_null().sort(), same, {})
+
+
+def asks_for_keys_alone(where: Where, schema: pa.Schema) -> bool:
+    """Whether the filter is that the column of record keys has one of some values."""
+    match _tree_of(where, schema):
+        case Comparison(str(column), Op.EQ, _) | Among(str(column), _):
+            return column == RECORD_KEY
+    return False
 
 
 def _tree_of(where: Where, schema: pa.Schema) -> pc.Expression | Condition:
@@ -114,6 +124,7 @@ class _Pruner:
     """Columns that bounds can say something about."""
     candidates: Sequence[Sequence[FileSlice]]
     is_newest: bool
+    sought: SoughtKeys | None
     mask: npt.NDArray[np.bool_] = field(init=False)
 
     def run(self) -> PruneResult:
@@ -138,6 +149,8 @@ class _Pruner:
             return PruneResult(self.mask, Pruning(total, in_partitions, in_partitions))
         keys = keys_asked_for(self.where, config, self.schema)
         if self.is_newest and (self._by_index(keys) if keys is not None else self._by_values()):
+            if self.sought is not None and keys is not None:
+                note_places(self.context, list(compress(self.candidates, self.mask)), self.sought)
             return PruneResult(self.mask, Pruning(total, in_partitions, int(self.mask.sum())))
         self._by_expressions()
         unknown, footers = self._by_files(open_columns, of_partitions)
@@ -203,9 +216,9 @@ class _Pruner:
     def _by_keys(self, keys: pa.Array) -> None:
         """Keep the candidates whose files may have one of the keys, where only rows of a few keys fulfil the filter."""
         remaining = np.flatnonzero(self.mask).tolist()
-        if 1 < len(remaining) <= MAX_FOOTERS:
+        if 0 < len(remaining) <= MAX_FOOTERS:
             self.mask[remaining] = may_hold(
-                self.context, self.snapshot, [self.candidates[at] for at in remaining], keys
+                self.context, self.snapshot, [self.candidates[at] for at in remaining], keys, self.sought
             )
 
     def _judge(

@@ -15,10 +15,11 @@ import pyarrow.compute as pc
 from hoodie.errors import HoodieError
 from hoodie.filegroup.log_scan import rows_elsewhere
 from hoodie.filegroup.row_copies import read_row_copy, row_copies_of
-from hoodie.filegroup.slice_reader import needed_columns, read_slice
+from hoodie.filegroup.slice_reader import in_memory, needed_columns, read_slice
 from hoodie.format.base_file import BaseFileFooter, key_range, read_footer
+from hoodie.format.key_map import KeyMap, key_map_of
 from hoodie.format.parquet_file import open_parquet, read_batches
-from hoodie.hashes.of_keys import key_hash
+from hoodie.hashes.of_keys import key_hash, map_hash
 from hoodie.model.instant import InstantTime
 from hoodie.model.meta_fields import COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import parse_base_file
@@ -91,7 +92,8 @@ def _run_file_check(storage: Storage, check: _FileCheck) -> list[str]:
     try:
         with storage.open_input(path) as source, open_parquet(source, path=path) as file:
             footer = read_footer(file.metadata, path=path)
-            wrong = _Wrong(check, footer)
+            data = in_memory(source)
+            wrong = _Wrong(check, footer, None if data is None else key_map_of(data))
             for batch in read_batches(file, file.schema_arrow.names, batch_rows=_BATCH_ROWS, path=path):
                 wrong.look(batch)
             return wrong.findings()
@@ -102,8 +104,10 @@ def _run_file_check(storage: Storage, check: _FileCheck) -> list[str]:
 class _Wrong:
     """What the rows of a file say against its footer, its folder and its commit."""
 
-    def __init__(self, check: _FileCheck, footer: BaseFileFooter) -> None:
+    def __init__(self, check: _FileCheck, footer: BaseFileFooter, key_map: KeyMap | None) -> None:
         self._check = check
+        self._key_map = key_map
+        self._unmapped = 0
         self._footer = footer
         self._bloom = footer.bloom()
         self._rows = self._missed = self._keyless = self._elsewhere = self._late = 0
@@ -111,8 +115,10 @@ class _Wrong:
         self._names: set[str] = set()
 
     def look(self, batch: pa.RecordBatch) -> None:
-        self._rows += batch.num_rows
+        first, self._rows = self._rows, self._rows + batch.num_rows
         names = batch.schema.names
+        if RECORD_KEY in names and batch.num_rows and self._key_map is not None:
+            self._unmapped += self._key_map.missing(map_hash(batch.column(RECORD_KEY)), first)
         if RECORD_KEY in names and batch.num_rows:
             keys = batch.column(RECORD_KEY).drop_null()
             self._keyless += batch.num_rows - len(keys) if self._check.says_meta else 0
@@ -138,6 +144,8 @@ class _Wrong:
             result.append(f"{path} holds {format_count(self._keyless, 'row')} without a record key")
         if self._missed:
             result.append(f"the bloom filter of {path} denies {self._missed:,} of its keys: look-ups would miss them")
+        if self._unmapped:
+            result.append(f"the key map of {path} denies {self._unmapped:,} of its keys: look-ups would miss them")
         bounds = key_range(pa.array(self._bounds)) if self._bounds else None
         # Wider ones are no damage: they had been right before rows were deleted.
         if bounds is not None and not footer.may_hold(pa.array(bounds)).all():

@@ -73,7 +73,7 @@ class Pages:
     def __init__(self):
         self.asked = []
 
-    def rows_of_keys(self, group, name, keys):
+    def rows_of_keys(self, group, name, keys, spans):
         return None
 
     def rows(self, group, names, rows):
