@@ -329,6 +329,11 @@ def _alter(spark: Any, facts: Mapping[str, Any], changes: Iterable[Any]) -> None
                 properties[change.property()] = change.value()
             case "RemoveProperty":
                 properties.pop(change.property(), None)
+            case "AddColumn" if change.defaultValue() is not None:
+                raise OptionError(
+                    f"ALTER TABLE {facts['name']}: an added column has no DEFAULT, as its stored rows are null; add it without, "
+                    "and UPDATE sets a value"
+                )
             case "AddColumn":
                 place = _place(change.position())
                 alter.add_column(_path(change), _arrow_type(change.dataType()), doc=change.comment(), **place)

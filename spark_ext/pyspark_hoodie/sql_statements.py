@@ -15,9 +15,10 @@ from pyspark.sql import DataFrame
 
 from hoodie.errors import OptionError
 from hoodie.model.index_results import IndexState
-from pyspark_hoodie import sql_call, sql_catalog, sql_create, sql_widening
+from pyspark_hoodie import sql_call, sql_catalog, sql_widening
 from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.sql_evolution import evolve
+from pyspark_hoodie.sql_short_names import with_full_names
 from pyspark_hoodie.sql_words import Token, Words, quoted_name
 from pyspark_hoodie.table import HoodieTable
 
@@ -211,6 +212,5 @@ def _write_directory(words: Words, run: Sql) -> DataFrame | None:
         words.refuse("INSERT OVERWRITE DIRECTORY needs the path: after DIRECTORY, or as OPTIONS (path '…')")
     words.take("AS")
     frame = run(words.slice(words.at, len(words.tokens)))
-    properties = sql_create.table_options(options)
-    frame.write.format("hoodie").options(**{**options, **properties}).mode("overwrite").save(path)
+    frame.write.format("hoodie").options(**with_full_names(options)).mode("overwrite").save(path)
     return frame.limit(0).select()

@@ -188,6 +188,18 @@ def test_tables_that_dataframes_make_by_name(sql, df):
         sql.sql("drop table if exists saved")
 
 
+def test_rows_of_a_query_become_the_table_in_a_folder(sql, tmp_path):
+    """Its options may have the short names that tables by name have."""
+    path = str(tmp_path / "d")
+    options = "primaryKey 'id', preCombineField 'ts', type 'mor', 'hoodie.table.name' 'd'"
+    sql.sql(f"insert overwrite directory '{path}' using hudi options ({options}) select 1 as id, 2L as ts")
+    config = hoodie.open_table(path).config
+    assert (*config.record_key_fields, *config.ordering_fields) == ("id", "ts")
+    assert (config.name, config.table_type.value) == ("d", "MERGE_ON_READ")
+    sql.sql(f"insert overwrite local directory using hoodie options (path '{path}', {options}) select 3 as id, 4L as ts")
+    assert hoodie.open_table(path).scan(["id", "ts"]).to_arrow().to_pylist() == [{"id": 3, "ts": 4}]
+
+
 def test_an_existing_table_gets_a_name_by_its_location(sql, path):
     sql.sql(f"create table named using hudi location '{path}'")
     try:
