@@ -127,10 +127,14 @@ def instead(query: str, *, has_catalog: bool) -> str | None:
     return None
 
 
-def _changes_a_view(spark: SparkSession, query: str) -> str | None:
-    """Spark changes no rows through a view, and says so in other words for each statement."""
+def _changes_a_view(spark: SparkSession, query: str, *, is_stored: bool = False) -> str | None:
+    """Spark changes no rows through a view, and says so in other words for each statement.
+
+    Args:
+        is_stored: a view of the catalog; else a temporary one.
+    """
     match = _ROW_CHANGE.match(_code(query))
-    if match is None or not _is_view_of_ours(spark, match[2]):
+    if match is None or not _is_view_of_ours(spark, match[2], is_stored=is_stored):
         return None
     words = match[1].lower().split()
     verb = "insert overwrite" if words[1:2] == ["overwrite"] else words[0]
@@ -140,8 +144,8 @@ def _changes_a_view(spark: SparkSession, query: str) -> str | None:
     )
 
 
-def _is_view_of_ours(spark: Any, name: str) -> bool:
-    if hasattr(spark, "_jsparkSession") and not _is_view(spark, name):
+def _is_view_of_ours(spark: Any, name: str, *, is_stored: bool = False) -> bool:
+    if hasattr(spark, "_jsparkSession") and not (_is_stored_view if is_stored else _is_view)(spark, name):
         return False
     try:
         frame = spark.table(name)
@@ -166,6 +170,15 @@ def _is_view(spark: Any, name: str) -> bool:
     """Whether it is a temporary view."""
     plain = name.strip("`")
     return bool(spark._jsparkSession.sessionState().catalog().getTempView(plain).isDefined())
+
+
+def _is_stored_view(spark: Any, name: str) -> bool:
+    state = spark._jsparkSession.sessionState()
+    try:
+        entry = state.catalog().getTableMetadata(state.sqlParser().parseTableIdentifier(name))
+    except (PySparkException, import_module("py4j.protocol").Py4JError):
+        return False  # Spark has said what is wrong with it
+    return str(entry.tableType().name()) == "VIEW"
 
 
 def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
@@ -204,7 +217,7 @@ def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
             whole = sql_inserts.with_all_columns(self, sqlQuery, error, run) if has_catalog else None
             if whole is not None:
                 return sql(self, whole, *args, **kwargs)
-            refusal = instead(sqlQuery, has_catalog=has_catalog)
+            refusal = instead(sqlQuery, has_catalog=has_catalog) or _changes_a_view(self, sqlQuery, is_stored=True)
             if refusal is None:
                 raise
             raise OptionError(refusal) from error

@@ -196,7 +196,9 @@ def test_rows_of_a_query_become_the_table_in_a_folder(sql, tmp_path):
     config = hoodie.open_table(path).config
     assert (*config.record_key_fields, *config.ordering_fields) == ("id", "ts")
     assert (config.name, config.table_type.value) == ("d", "MERGE_ON_READ")
-    sql.sql(f"insert overwrite local directory using hoodie options (path '{path}', {options}) select 3 as id, 4L as ts")
+    sql.sql(
+        f"insert overwrite local directory using hoodie options (path '{path}', {options}) select 3 as id, 4L as ts"
+    )
     assert hoodie.open_table(path).scan(["id", "ts"]).to_arrow().to_pylist() == [{"id": 3, "ts": 4}]
 
 
