@@ -77,7 +77,7 @@ def _make(path: str, millions: int) -> None:
         for start in range(0, partitions, _FILES):
             names = np.arange(start, min(start + _FILES, partitions))
             ids = (n + _FILES * names)[:, None] * _FILE_ROWS + np.arange(_FILE_ROWS)
-            table.append(_rows(ids.ravel()))
+            table.append(_rows(ids.ravel()), options={"hoodie.python.parquet.key.map": "true"})
 
 
 def _twin(first: str, path: str, index: str) -> None:

@@ -263,7 +263,7 @@ class HoodieTable(Statements, TableServices, TableConsumers["Scan"]):
 
         For up to 2,000 keys, bounds, key maps and bloom filters exclude files without them. In the other files it reads the key
         column first, and then the other columns of row groups that have one of the keys; on a local disk, only the pages that have
-        one, of the key column too if the file has a key map.
+        one, of the key column too if the file has a key map (`hoodie.python.parquet.key.map`).
 
         Args:
             keys: the key columns, in any form that `upsert` takes, or a list of bare keys.

@@ -8,6 +8,7 @@ from hoodie.format.key_map import key_map_of
 from integration import rust_peer
 
 ROWS = 20_000
+MAPS = {"hoodie.python.parquet.key.map": "true"}
 
 
 def rows(*numbers, ts=1):
@@ -18,10 +19,10 @@ def rows(*numbers, ts=1):
 def test_peers_pass_over_key_maps(hudi, tmp_path, table_type):
     path = tmp_path / "t"
     table = hoodie.create_table(path, record_key="id", ordering="ts", table_type=table_type)
-    table.bulk_insert(rows(*range(ROWS)))
+    table.bulk_insert(rows(*range(ROWS)), options=MAPS)
     (file,) = path.glob("*.parquet")
     assert key_map_of(memoryview(file.read_bytes())) is not None
-    table.upsert(rows(1, 2, ts=2))
+    table.upsert(rows(1, 2, ts=2), MAPS)
     options = {
         "hoodie.table.name": "t",
         "hoodie.datasource.write.recordkey.field": "id",
@@ -36,5 +37,5 @@ def test_peers_pass_over_key_maps(hudi, tmp_path, table_type):
         found = hoodie.open_table(path).lookup(sought).to_arrow().sort_by("n")
         assert found.column("n").to_pylist() == [1, 2, 3, ROWS + turn]
         assert found.column("ts").to_pylist() == [2, 3 + turn, 3 + turn, 3 + turn]
-        hoodie.open_table(path).upsert(rows(4, ts=9))
+        hoodie.open_table(path).upsert(rows(4, ts=9), MAPS)
     assert hoodie.open_table(path).validate(deep=True)

@@ -294,7 +294,7 @@ class FileOptions:
     max_block_bytes: int
     block_kind: BlockKind = BlockKind.AVRO_DATA
     """Of the data blocks in logs."""
-    key_map: bool = True
+    key_map: bool = False
     """Base files say where their keys stand: `format/key_map.py`."""
 
 

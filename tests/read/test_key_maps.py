@@ -19,6 +19,13 @@ ROWS = 20_000
 FILES = 3
 
 
+@pytest.fixture(autouse=True)
+def _all_jobs_write_maps(tmp_path_factory, monkeypatch):
+    folder = tmp_path_factory.mktemp("conf")
+    (folder / "hoodie-defaults.conf").write_text("hoodie.python.parquet.key.map=true\n")
+    monkeypatch.setenv("HOODIE_CONF_DIR", str(folder))
+
+
 def refuse(*_, **__):
     raise AssertionError("this is not needed")
 
@@ -94,9 +101,10 @@ def test_writes_and_services_keep_maps_up(table_type, tmp_path):
     assert not table.doctor(deep=True).findings
 
 
-def test_an_option_leaves_maps_out(tmp_path):
+def test_there_are_no_maps_unless_an_option_asks_for_them(tmp_path, monkeypatch):
+    monkeypatch.delenv("HOODIE_CONF_DIR")
     path = tmp_path / "t"
-    table = filled(path, {"hoodie.python.parquet.key.map": "false"}, table_type="COPY_ON_WRITE")
+    table = filled(path, table_type="COPY_ON_WRITE")
     assert maps(path) == [None] * FILES
     assert numbers(table.lookup(ids(1, 2, ROWS))) == [1, 2, ROWS]
 
