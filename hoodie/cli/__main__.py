@@ -80,7 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except (HoodieError, OSError) as exc:
-        print(f"hoodie: {harmless(str(exc))}", file=sys.stderr)
+        error = exc if isinstance(exc, HoodieError) else import_module("hoodie.storage.refusals").in_our_words(exc)
+        print(f"hoodie: {harmless(str(error))}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         print("hoodie: interrupted", file=sys.stderr)

@@ -64,6 +64,8 @@ class Repair:
     size_bytes: int = 0
     is_young: bool = False
     """It was left alone because it may just be written."""
+    is_read: bool = False
+    """Readers take it for data, though it is none."""
 
 
 @dataclass(frozen=True, repr=False)

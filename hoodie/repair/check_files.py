@@ -20,6 +20,7 @@ from hoodie.repair.stray_files import Evidence, lost_instants
 from hoodie.services.archiving import archive
 from hoodie.services.cleaning import preview
 from hoodie.view.context import Snapshot, load_config
+from hoodie.write.agreement import contradictions
 
 
 def partition_metadata(look: Inspection) -> Iterator[Hit]:
@@ -106,6 +107,15 @@ def replaced_groups(look: Inspection) -> Iterator[Hit]:
                 break
 
 
+def strange_rows(look: Inspection) -> Iterator[Hit]:
+    """A base file whose columns make other keys than it has, where the columns of other files make theirs."""
+    if look.unreadable:
+        return
+    for contradiction in contradictions(look.context, look.snapshot):
+        if contradiction.file is not None:
+            yield Hit(contradiction.what, contradiction.file)
+
+
 def modification_times(look: Inspection) -> Iterator[Hit]:
     """A commit that looks as if it was completed after a compaction of what it wrote was planned.
 
@@ -137,11 +147,18 @@ def _groups(metadata: CommitMetadata) -> set[FileGroupId]:
     return {FileGroupId(stat.partition_path, stat.file_id) for stat in metadata.stats()}
 
 
+def read_strays(look: Inspection) -> Iterator[Hit]:
+    """Data files that their archived commit does not name, and whose rows count."""
+    for each in look.repairs.of(RepairKind.STRAY_FILES):
+        if each.is_read:
+            yield Hit(f"{each.path}: {each.why}; it is older than the timeline, so readers count its rows", each.path)
+
+
 def stray_files(look: Inspection) -> Iterator[Hit]:
     """Data files that no completed instant explains."""
     known_paths = {path for paths in look.files_without_instant.values() for path in paths}
     for each in look.repairs.of(RepairKind.STRAY_FILES):
-        if each.path not in known_paths:
+        if each.path not in known_paths and not each.is_read:
             yield Hit(f"{each.path}: {each.why}", each.path)
 
 

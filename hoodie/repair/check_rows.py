@@ -20,6 +20,8 @@ from hoodie.format.base_file import BaseFileFooter, key_range, read_footer
 from hoodie.format.key_map import KeyMap, key_map_of
 from hoodie.format.parquet_file import open_parquet, read_batches
 from hoodie.hashes.of_keys import key_hash, map_hash
+from hoodie.keygen.generator import KeyGenerator
+from hoodie.model.findings import RepairKind
 from hoodie.model.instant import InstantTime
 from hoodie.model.meta_fields import COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
 from hoodie.model.names import parse_base_file
@@ -32,6 +34,7 @@ from hoodie.repair.inspection import Hit, Inspection
 from hoodie.repair.stray_files import Evidence, lost_instants
 from hoodie.storage.base import Storage
 from hoodie.view.context import Snapshot
+from hoodie.write.agreement import count_strange_keys, generator_of_stored_keys
 
 _PART_BYTES = 256 * 1024 * 1024
 """Keys of so many bytes of files are compared at once."""
@@ -62,19 +65,39 @@ class _FileCheck:
     """None: its commit is archived."""
     says_meta: bool
     """Its rows store the columns of `_hoodie_`."""
+    keys: KeyGenerator | None = None
+    """Makes the keys of its rows, where that is known."""
+
+
+class _FileFindings(NamedTuple):
+    rows: int = 0
+    strange: int = 0
+    """Rows whose columns make another key than they have."""
+    sentences: Sequence[str] = ()
 
 
 def base_files(look: Inspection) -> Iterator[Hit]:
     """Base files whose rows do not fit their footer, folder or commit."""
     context = look.context
-    checks = list(_file_checks(look.snapshot, says_meta=context.config.populate_meta_fields))
+    strays = {each.path for each in look.repairs.of(RepairKind.STRAY_FILES)}  # which go
+    keys = generator_of_stored_keys(context.config)
+    every_check = _file_checks(look.snapshot, keys, says_meta=context.config.populate_meta_fields)
+    checks = [each for each in every_check if each.path not in strays]
     label = f"validate {context.config.name}"
     results = context.engine.run(partial(_run_file_check, context.storage), checks, label=label)
-    for check, wrong in zip(checks, results, strict=True):
-        yield from (Hit(what, check.path) for what in wrong)
+    # Where no row fits, it is the properties, or what a writer had of its own.
+    has_fitting = any(found.strange < found.rows for found in results)
+    for check, found in zip(checks, results, strict=True):
+        yield from (Hit(what, check.path) for what in found.sentences)
+        if found.strange and has_fitting:
+            rows_text = format_count(found.strange, "row")
+            yield Hit(
+                f"{check.path} holds {rows_text} whose columns make another record key than theirs",
+                check.path,
+            )
 
 
-def _file_checks(snapshot: Snapshot, *, says_meta: bool) -> Iterator[_FileCheck]:
+def _file_checks(snapshot: Snapshot, keys: KeyGenerator | None, *, says_meta: bool) -> Iterator[_FileCheck]:
     counts: dict[str, _CommitStat] = {}
     for commit in snapshot.timeline.commits:
         for stat in snapshot.active.read_commit(commit).stats():
@@ -83,11 +106,12 @@ def _file_checks(snapshot: Snapshot, *, says_meta: bool) -> Iterator[_FileCheck]
     for each in snapshot.view.latest_slices():
         if each.base is not None:
             base = each.base
-            yield _FileCheck(each.group.partition_path, base.path, base.instant, counts.get(base.path), says_meta)
+            count = counts.get(base.path)
+            yield _FileCheck(each.group.partition_path, base.path, base.instant, count, says_meta, keys)
 
 
-def _run_file_check(storage: Storage, check: _FileCheck) -> list[str]:
-    """What is wrong with a base file, in sentences."""
+def _run_file_check(storage: Storage, check: _FileCheck) -> _FileFindings:
+    """What is wrong with a base file."""
     path = check.path
     try:
         with storage.open_input(path) as source, open_parquet(source, path=path) as file:
@@ -98,7 +122,7 @@ def _run_file_check(storage: Storage, check: _FileCheck) -> list[str]:
                 wrong.look(batch)
             return wrong.findings()
     except HoodieError as exc:
-        return [str(exc)]
+        return _FileFindings(sentences=[str(exc)])
 
 
 class _Wrong:
@@ -110,7 +134,7 @@ class _Wrong:
         self._unmapped = 0
         self._footer = footer
         self._bloom = footer.bloom()
-        self._rows = self._missed = self._keyless = self._elsewhere = self._late = 0
+        self._rows = self._missed = self._keyless = self._elsewhere = self._late = self._timeless = self._strange = 0
         self._bounds: list[str] = []
         self._names: set[str] = set()
 
@@ -131,11 +155,14 @@ class _Wrong:
             self._elsewhere += rows_elsewhere(batch.column(PARTITION_PATH), self._check.partition_path)
         if COMMIT_TIME in names:
             times = {time: n for time, n in _counted(batch.column(COMMIT_TIME)) if time}
+            self._timeless += batch.num_rows - sum(times.values())
             self._late += sum(count for time, count in times.items() if time > self._check.instant)
         if FILE_NAME in names:
             self._names.update(name for name, _ in _counted(batch.column(FILE_NAME)) if name)
+        if self._check.keys is not None and RECORD_KEY in names:
+            self._strange += count_strange_keys(self._check.keys, pa.Table.from_batches([batch]))
 
-    def findings(self) -> list[str]:
+    def findings(self) -> _FileFindings:
         footer, path, counts = self._footer, self._check.path, self._check.counts
         result = []
         if counts is not None and self._rows != counts.rows:
@@ -159,7 +186,9 @@ class _Wrong:
             result.append(f"{path} holds {self._late:,} rows of commits after its own")
         if counts is not None and counts.writes_rows and self._names and _all_older(self._names, self._check):
             result.append(f"{path} holds no row of its own, but those of {min(self._names)}")
-        return result
+        if self._timeless:
+            result.append(f"{path} holds {format_count(self._timeless, 'row')} without a commit time")
+        return _FileFindings(self._rows, self._strange, result)
 
 
 def _all_older(names: Iterable[str], check: _FileCheck) -> bool:

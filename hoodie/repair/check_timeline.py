@@ -6,8 +6,10 @@ import shlex
 from collections.abc import Iterator
 
 from hoodie.errors import CorruptFileError, HoodieError
+from hoodie.format.hash_ring import parse_ring
 from hoodie.format.layout import LAYOUTS, TIMELINES
 from hoodie.lock.file_lock import LOCK_PATH
+from hoodie.model.buckets import RING_FILE, RINGS
 from hoodie.model.enums import Action, State
 from hoodie.model.findings import RepairKind
 from hoodie.model.instant import BOOTSTRAP_INSTANTS, Instant, is_instant_time, parse_instant
@@ -25,6 +27,7 @@ from hoodie.model.names import (
     ROW_COPIES,
     SET_ASIDE,
     STAGING,
+    folder_of,
     join,
     name_of,
 )
@@ -40,7 +43,7 @@ from hoodie.undo.recovery import dead_remains, stray_heartbeats, stray_markers
 from hoodie.view.columns import SCHEMA_FOLDER
 from hoodie.view.consumers import consumer_names, place_path, read_place
 from hoodie.view.context import foreign_timeline
-from hoodie.write.agreement import contradictions
+from hoodie.write.agreement import contradictions, misnamed_folders
 
 _SHOWN = 5
 _UNKNOWN = "VALUE"
@@ -53,7 +56,7 @@ _UNKNOWN = "VALUE"
 def properties(look: Inspection) -> Iterator[Hit]:
     """Properties that the table's files speak against."""
     for contradiction in contradictions(look.context, look.snapshot):
-        if contradiction.is_certain:
+        if contradiction.is_certain and contradiction.file is None:
             yield Hit(
                 contradiction.what,
                 subject=shlex.quote(
@@ -65,7 +68,7 @@ def properties(look: Inspection) -> Iterator[Hit]:
 def unstated(look: Inspection) -> Iterator[Hit]:
     """Properties that old writers left out."""
     for contradiction in contradictions(look.context, look.snapshot):
-        if not contradiction.is_certain:
+        if not contradiction.is_certain and contradiction.file is None:
             yield Hit(
                 contradiction.what,
                 subject=shlex.quote(
@@ -118,9 +121,23 @@ def misplaced(look: Inspection) -> Iterator[Hit]:
             yield Hit(f"a folder stands at {info.path}, where a file has to be", info.path)
         elif not info.is_folder and info.path in folders:
             yield Hit(f"a file stands at {info.path}, where a folder has to be", info.path)
+    try:
+        tops = {path.partition("/")[0] for path in look.snapshot.view.committed.partitions if path}
+    except HoodieError:
+        return  # said by other checks
+    for info in context.storage.list("") if tops else ():
+        if not info.is_folder and info.path in tops:
+            yield Hit(f"a file stands at {info.path}, where the folder of a partition has to be", info.path)
 
 
 # -- instants ----------------------------------------------------------------------------------------------------------
+
+
+def lost_timeline(look: Inspection) -> Iterator[Hit]:
+    """A timeline without any instant, beside data files."""
+    if look.lost_timeline and not any(misnamed_folders(look.context, look.snapshot)):
+        folder = look.context.config.timeline_folder
+        yield Hit(f"{folder} has no instant, and {look.lost_timeline} is a data file: nothing can be read", folder)
 
 
 def newest_commit(look: Inspection) -> Iterator[Hit]:
@@ -199,12 +216,40 @@ def old_pending(look: Inspection) -> Iterator[Hit]:
     """
     timeline, archived = look.snapshot.timeline, look.snapshot.archived
     first = timeline.find(timeline.start or "", *WRITES)
-    if first is None or first.is_completed or not archived.files:
+    if first is None or first.is_completed or not archived.files or first.time in {i.time for i in archived.commits}:
         return
     hidden = [i for i in archived.commits if i.time > first.time]
     if any(i.time not in timeline.completed_times for i in hidden):
         what = f"{first} is pending and older than archived commits, whose rows readers leave out"
         yield Hit(what, look.context.active.path(first), first.time)
+
+
+def returned(look: Inspection) -> Iterator[Hit]:
+    """Files of archived writes, where later ones are archived and gone: an old copy of `.hoodie` was put over the table. The timeline
+    begins with them, and what came between does not count. To undo one would delete its rows.
+    """
+    active, timeline, archived = look.context.active, look.snapshot.timeline, look.snapshot.archived
+    if not archived.files:
+        return
+    times = {instant.time for instant in archived.commits}
+    latest = max(times - timeline.completed_times, default="")
+    instants = {(each.time, each.action) for each in timeline if each.time in times and each.time < latest}
+    for instant, info in active.state_files(instants) if instants else ():
+        yield Hit(f"{info.path} is of instant {instant.time}, which was archived, as later ones were", info.path)
+
+
+def lost_archived(look: Inspection) -> Iterator[Hit]:
+    """Instants of files that readers count, which are older than the timeline and not in the archive."""
+    lost = Evidence(look.context, look.snapshot).lost_archived
+    if lost:
+        time = min(lost)
+        others = f" and {format_count(len(lost) - 1, 'more instant')}" if len(lost) > 1 else ""
+        folder = look.context.config.history_folder
+        yield Hit(
+            f"{folder} lacks instant {time}{others}, which wrote {lost[time]}: its rows count, and change feeds from before instant "
+            f"{look.snapshot.timeline.start} lack them",
+            folder,
+        )
 
 
 def future(look: Inspection) -> Iterator[Hit]:
@@ -323,6 +368,18 @@ def consumers(look: Inspection) -> Iterator[Hit]:
         except CorruptFileError as exc:
             what = look.plain(exc).partition(": drop the consumer")[0]
             yield Hit(what, place_path(name), shlex.quote(name))
+
+
+def hash_rings(look: Inspection) -> Iterator[Hit]:
+    """Hash rings of consistent buckets that cannot be read: nobody could write into their partitions."""
+    storage = look.context.storage
+    for info in storage.list(RINGS, recursive=True):
+        if not info.is_folder and info.name.endswith(RING_FILE):
+            partition_path = folder_of(info.path).removeprefix(RINGS).strip("/")
+            try:
+                parse_ring(storage.read(info.path), path=info.path, partition_path=partition_path)
+            except HoodieError as exc:
+                yield Hit(look.plain(exc), info.path)
 
 
 def archive(look: Inspection) -> Iterator[Hit]:

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import errno
 import shlex
 from collections.abc import Iterator
 
-from hoodie.errors import HoodieError
+from hoodie.errors import HoodieError, UnsupportedTableError
 from hoodie.model.findings import Finding, Level, ValidationResult
+from hoodie.model.names import folder_of, name_of
 from hoodie.options.write import WriteOptions
 from hoodie.repair import check_files, check_rows, check_timeline
 from hoodie.repair.check_rows import Rows
@@ -18,6 +20,7 @@ from hoodie.view.context import TableContext
 
 _COPY = "Restore the file from a copy of the table: no other way brings its rows back"
 MISPLACED = "Delete {path}: no writer creates it"
+LOST_TIMELINE = "Restore {path} from a copy of the table: nothing else says which rows count"
 _LOST = "Restore the files of that instant in `.hoodie` from a copy of the table: without them readers ignore its rows"
 _COMMIT = "Restore {path} from a copy of the table; `hoodie restore` to the commit before it undoes everything since"
 _RENAMED = "Restore the file under its own name from a copy of the table"
@@ -39,6 +42,13 @@ CHECKS: tuple[Check, ...] = (
         check_timeline.version,
     ),
     Check(
+        "lost-timeline",
+        Level.DAMAGE,
+        "the timeline has no instant, and there are data files",
+        LOST_TIMELINE,
+        check_timeline.lost_timeline,
+    ),
+    Check(
         "no-moment",
         Level.DAMAGE,
         "an instant's name is not a time, so no writer can commit",
@@ -51,6 +61,13 @@ CHECKS: tuple[Check, ...] = (
         "a pending write is older than archived commits, so readers ignore their rows",
         "`hoodie rollback {table} {subject} --yes` undoes it",
         check_timeline.old_pending,
+    ),
+    Check(
+        "returned",
+        Level.DAMAGE,
+        "files of archived writes are back on the timeline, without the later ones, so readers ignore rows",
+        "Delete {path}: the archive has the instant",
+        check_timeline.returned,
     ),
     Check(
         "newest-commit",
@@ -118,8 +135,8 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "plans",
         Level.DAMAGE,
-        "the plan of a clean, a rollback, a restore or a compaction does not decode, names missing files, or has an instant time "
-        "in the future",
+        "the plan of a clean, a rollback, a restore, a compaction or a clustering does not decode, names missing files, or has an "
+        "instant time in the future",
         "`hoodie repair {table} plans --yes` removes it; services plan again",
         check_timeline.plans,
     ),
@@ -182,6 +199,13 @@ CHECKS: tuple[Check, ...] = (
         check_files.lost_instants_of_files,
     ),
     Check(
+        "read-strays",
+        Level.DAMAGE,
+        "a data file is older than the timeline and its archived commit does not name it, so readers count its rows",
+        "`hoodie repair {table} stray-files --yes` moves it away",
+        check_files.read_strays,
+    ),
+    Check(
         "replaced-groups",
         Level.DAMAGE,
         "commits wrote to a file group after a replacecommit had replaced it, so readers ignore their rows",
@@ -194,6 +218,13 @@ CHECKS: tuple[Check, ...] = (
         "a base file or log file is missing, truncated, or not the one that its commit names",
         _COPY,
         check_files.data_files,
+    ),
+    Check(
+        "strange-rows",
+        Level.DAMAGE,
+        "the key columns of a base file make other record keys than its rows have",
+        _COPY,
+        check_files.strange_rows,
     ),
     Check(
         "modification-times",
@@ -218,11 +249,26 @@ CHECKS: tuple[Check, ...] = (
         check_timeline.consumers,
     ),
     Check(
+        "hash-rings",
+        Level.DAMAGE,
+        "a hash ring of consistent buckets does not decode, so no writer can write to its partition",
+        "Restore {path} from a copy of the table: nothing else says which keys lie in which file group",
+        check_timeline.hash_rings,
+    ),
+    Check(
         "archive",
         Level.DAMAGE,
         "a file of the archived timeline is missing or damaged",
         "Restore the file from a copy of the table",
         check_timeline.archive,
+        deep=True,
+    ),
+    Check(
+        "lost-archived",
+        Level.DAMAGE,
+        "the archive lacks instants of files that readers count, so change feeds from before the timeline lack their rows",
+        "Restore {path} from a copy of the table: nothing else brings those changes back; snapshots have all rows",
+        check_timeline.lost_archived,
         deep=True,
     ),
     Check(
@@ -405,27 +451,46 @@ def run_checks(look: Inspection, *, deep: bool, levels: frozenset[Level] = froze
             continue
         try:
             hits = list(check.look(look))
-        except (IsADirectoryError, NotADirectoryError):
+        except (HoodieError, OSError) as exc:
+            if not isinstance(exc, HoodieError) and exc.errno not in _OF_ONE_FILE and not _leads_nowhere(exc, look):
+                raise  # the storage fails, or the table moves on
             if is_damaged:
                 continue
-            raise
-        except HoodieError as exc:
-            if is_damaged:
-                continue
-            hits = [Hit(look.plain(exc))]
-            check = _UNKNOWN_DAMAGE
+            hits, check = [_unreadable(exc, look)], _UNREADABLE
         for hit in hits:
             yield _finding(check, hit, look)
         is_damaged = is_damaged or (bool(hits) and check.level is Level.DAMAGE)
 
 
-_UNKNOWN_DAMAGE = Check(
+_UNREADABLE = Check(
     "unreadable",
     Level.DAMAGE,
-    "a file of the table does not decode, and no other check has named it",
-    "Restore the file from a copy of the table",
+    "a file or folder of the table cannot be read, and no other check has named it",
+    "{subject}",
     lambda look: (),
 )
+_COPIED = "Restore the file from a copy of the table"
+_DENIED = frozenset({errno.EACCES, errno.EPERM})
+_OF_ONE_FILE = _DENIED | {errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR}
+
+
+def _leads_nowhere(error: OSError, look: Inspection) -> bool:
+    """Whether a file that cannot be found is listed all the same, as a symbolic link is."""
+    path = str(error.filename or "").removeprefix(look.context.storage.uri).strip("/")
+    return isinstance(error, FileNotFoundError) and name_of(path) in look.context.storage.names(folder_of(path))
+
+
+def _unreadable(error: HoodieError | OSError, look: Inspection) -> Hit:
+    """What a check ran into."""
+    if isinstance(error, HoodieError) and not isinstance(error, UnsupportedTableError):
+        return Hit(look.plain(error), subject=_COPIED)
+    if isinstance(error, HoodieError):
+        what, _, advice = look.plain(error).rpartition("; ")
+        return Hit(what or advice, subject=advice[:1].upper() + advice[1:])
+    path = str(error.filename or "").removeprefix(look.context.storage.uri).strip("/")
+    what = f"{path or 'a file'} cannot be read: {error.strerror or error}"
+    access = f"Give this user permission to read {error.filename}"
+    return Hit(what, path or None, access if error.errno in _DENIED else _COPIED)
 
 
 def _finding(check: Check, hit: Hit, look: Inspection) -> Finding:
@@ -449,7 +514,7 @@ def validate(context: TableContext, options: WriteOptions, *, deep: bool) -> Val
     findings = tuple(run_checks(look, deep=deep, levels=frozenset({Level.DAMAGE})))
     try:
         commits, slices = len(look.snapshot.timeline.commits), look.snapshot.view.latest_slices()
-    except HoodieError:
+    except (HoodieError, OSError):
         return ValidationResult(findings)
     rows = look.rows
     return ValidationResult(

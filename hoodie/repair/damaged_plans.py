@@ -3,7 +3,7 @@
 Their planner died while it wrote them, on a storage that shows a file before it is whole; or files went behind the timeline's back.
 
 Apache Hudi's `repair corrupted clean files` is the model. Cleans and rollbacks are planned anew when their damaged plan is gone. So
-are compactions, as long as nothing is named after them.
+are compactions and clusterings, as long as nothing is named after them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ from hoodie.view.context import TableContext
 _REDONE = (Action.CLEAN, Action.ROLLBACK)
 """Done once more from their plans where what they say in the end is lost."""
 _COMPACTIONS = (Action.COMPACTION, Action.LOGCOMPACTION)
-_PLANNED = (Action.CLEAN, Action.ROLLBACK, *_COMPACTIONS)
+_REWRITING = (*_COMPACTIONS, Action.CLUSTERING)
+"""Their plans say which files they will read."""
+_PLANNED = (*_REDONE, *_REWRITING)
 
 
 def find_damaged_plans(
@@ -56,7 +58,7 @@ def remove_damaged_plans(context: TableContext, repairs: Sequence[Repair], timel
             continue
         # A completed one becomes a pending one that is carried out once more, if its plan is whole.
         again = instant.is_completed and not context.clock.is_far_ahead(instant.time)
-        if instant.action in _COMPACTIONS and not instant.is_completed:
+        if instant.action in _REWRITING and not instant.is_completed:
             before_removal(context, instant.time)
         for state in (State.COMPLETED,) if again else (State.COMPLETED, State.INFLIGHT, State.REQUESTED):
             context.active.remove(instant._replace(state=state))
@@ -77,7 +79,7 @@ def _damaged(
             why = _error(context, instant)
         elif not instant.is_completed and (instant.action in _PLANNED or _is_begun_restore(instant)):
             why = _error(context, instant._replace(state=State.REQUESTED))
-            if why is None and instant.action in _COMPACTIONS:
+            if why is None and instant.action in _REWRITING:
                 why = _missing(context, instant, there or ())
         else:
             continue
@@ -92,13 +94,26 @@ def _is_begun_restore(instant: Instant) -> bool:
 
 
 def _missing(context: TableContext, instant: Instant, there: Collection[str]) -> str | None:
-    """Which file the plan of a compaction names that is gone."""
-    for operation in context.active.read_compaction_plan(instant.time, instant.action).operations:
-        for name in (operation.data_file, *operation.log_files):
-            path = join(operation.partition_path, name or "")
-            if name and path not in there and not context.storage.exists(path):
-                return f"the plan names {path}, which is not there"
+    """Which file the plan names that is gone."""
+    for path in _read_files(context, instant):
+        if path not in there and not context.storage.exists(path):
+            return f"the plan names {path}, which is not there"
     return None
+
+
+def _read_files(context: TableContext, instant: Instant) -> Iterator[str]:
+    """Paths of the files that a service will read by its plan."""
+    try:
+        if instant.action is Action.CLUSTERING:
+            groups = context.active.read_clustering_plan(instant.time).groups
+            for each in (each for group in groups for each in group.slices):
+                yield from (join(each.partition_path, name) for name in (each.data_file, *each.log_files) if name)
+        else:
+            for operation in context.active.read_compaction_plan(instant.time, instant.action).operations:
+                names = (operation.data_file, *operation.log_files)
+                yield from (join(operation.partition_path, name) for name in names if name)
+    except FileNotFoundError:
+        return
 
 
 def _error(context: TableContext, instant: Instant) -> str | None:
@@ -114,6 +129,8 @@ def _error(context: TableContext, instant: Instant) -> str | None:
                 active.read_clean_plan(instant.time)
             case Action.ROLLBACK:
                 active.read_rollback_plan(instant.time)
+            case Action.CLUSTERING:
+                active.read_clustering_plan(instant.time)
             case Action.RESTORE:
                 active.read_restore_plan(instant.time)
             case _:
@@ -137,7 +154,7 @@ def _in_the_way(context: TableContext, instant: Instant, files: Mapping[str, Seq
     """Why the plan has to stay; None where it may go."""
     if not instant.is_completed and life_of(instant.time, context) is not Life.DEAD:
         return "its process lives"
-    if instant.action not in _COMPACTIONS:
+    if instant.action not in _REWRITING:
         return None
     for infos in files.values():
         for info in infos:

@@ -6,17 +6,19 @@ import shlex
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from hoodie.errors import HoodieError
+from hoodie.errors import HoodieError, TableNotFoundError
 from hoodie.model.findings import Diagnosis, Finding, Level
-from hoodie.model.names import PROPERTIES
+from hoodie.model.names import HOODIE, PROPERTIES, parse_base_file, parse_log_file
 from hoodie.options.write import WriteOptions
-from hoodie.repair.checks import MISPLACED, run_checks
+from hoodie.repair.checks import LOST_TIMELINE, MISPLACED, run_checks
 from hoodie.repair.inspection import Inspection
 from hoodie.repair.properties_repair import find_damage, plan_properties
 from hoodie.storage.base import Storage
 from hoodie.view.context import FOLDER_OF_PROPERTIES, TableContext
 
 _SHOWN = 5
+_DEPTH = 4
+"""Of folders that are looked into where nothing says that a path is a table."""
 
 
 def diagnose_properties(storage: Storage) -> Diagnosis | None:
@@ -25,13 +27,30 @@ def diagnose_properties(storage: Storage) -> Diagnosis | None:
     Raises:
         TableNotFoundError: there is nothing of a table.
     """
-    damage = find_damage(storage)
+    try:
+        damage = find_damage(storage)
+    except TableNotFoundError:
+        path = _some_data_file(storage)
+        if path is None:
+            raise
+        what = f"there is no {HOODIE}, and {path} is a data file of a table: nothing can be read"
+        folder = shlex.quote(f"{storage.uri.rstrip('/')}/{HOODIE}")
+        return Diagnosis((Finding("lost-timeline", Level.DAMAGE, what, HOODIE, LOST_TIMELINE.format(path=folder)),))
     if damage is None:
         return None
     if damage is FOLDER_OF_PROPERTIES:
         path = shlex.quote(f"{storage.uri.rstrip('/')}/{PROPERTIES}")
         return Diagnosis((Finding("misplaced", Level.DAMAGE, damage, PROPERTIES, MISPLACED.format(path=path)),))
     return Diagnosis((Finding("properties", Level.DAMAGE, damage, mend=_put_back(storage)),))
+
+
+def _some_data_file(storage: Storage, folder: str = "", depth: int = _DEPTH) -> str | None:
+    """A file with the name of a data file in the first folders: a path that somebody mistyped may lead to very many."""
+    infos = storage.list(folder)
+    files = (info for info in infos if not info.is_folder)
+    found = next((each.path for each in files if parse_base_file(each.name) or parse_log_file(each.name)), None)
+    below = [info.path for info in infos if info.is_folder][:_SHOWN] if found is None and depth else ()
+    return found or next(filter(None, (_some_data_file(storage, each, depth - 1) for each in below)), None)
 
 
 def _put_back(storage: Storage) -> str:
@@ -71,7 +90,7 @@ _COSTS = frozenset({"timeline", "held-timeline", "cleaning", "compaction"})
 def _is_small(look: Inspection) -> bool:
     try:
         slices = look.snapshot.view.latest_slices()
-    except HoodieError:
+    except (HoodieError, OSError):
         return True  # damaged: what there is to read is read as far as it goes
     return sum(each.size_bytes for each in slices) <= look.context.tuning.doctor_bytes
 

@@ -36,7 +36,7 @@ class Inspection:
 
     @once
     def snapshot(self) -> Snapshot:
-        return self.context.snapshot()
+        return self.context.snapshot_as_found()
 
     @once
     def repairs(self) -> RepairResult:
@@ -56,7 +56,29 @@ class Inspection:
                 self.context.active.check_commit(instant)
             except HoodieError as exc:
                 result[instant.time] = exc
+        return result or self._copied_commits()
+
+    def _copied_commits(self) -> dict[str, HoodieError]:
+        """Commits that say what another one says, and name no file of their own instant."""
+        active, evidence = self.context.active, Evidence(self.context, self.snapshot)
+        alike: dict[frozenset[tuple[str, int]], list[Instant]] = {}
+        for instant in self.snapshot.timeline.commits:
+            files = frozenset((stat.path, stat.file_size_bytes) for stat in active.read_commit(instant).stats())
+            alike.setdefault(files, []).append(instant)
+        result: dict[str, HoodieError] = {}
+        for files, those in alike.items():
+            for instant in those if files and len(those) > 1 else ():
+                other = next(each for each in those if each != instant)
+                if not any(evidence.is_of(path, instant.time) for path, _ in files):
+                    result[instant.time] = CorruptFileError(
+                        f"{active.path(instant)} says what {active.path(other)} says, and names no file of its own instant"
+                    )
         return result
+
+    @once
+    def lost_timeline(self) -> str | None:
+        """A data file of a table whose timeline has no instant."""
+        return None if self.snapshot.timeline.instants else self.context.file_without_timeline()
 
     @once
     def wrong_schema(self) -> tuple[Instant, HoodieError] | None:
@@ -77,11 +99,11 @@ class Inspection:
     @once
     def files_without_instant(self) -> Mapping[InstantTime, Sequence[str]]:
         """Data files of instants that are on no timeline, and that nothing has undone, by their instant."""
-        if self.unreadable:
+        if self.unreadable or self.lost_timeline:
             return {}
         files = self.context.listing.all_files().files
         # The timeline afterwards: a writer that has begun meanwhile is on it before its files are there.
-        return Evidence(self.context, self.context.snapshot()).files_without_instant(data_files_of(files))
+        return Evidence(self.context, self.context.snapshot_as_found()).files_without_instant(data_files_of(files))
 
     @property
     def rows(self) -> object | None:

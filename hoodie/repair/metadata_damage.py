@@ -21,7 +21,7 @@ def find_metadata_damage(context: TableContext, snapshot: Snapshot) -> tuple[Rep
         return ()
     why = _damage(context, snapshot)
     if why is not None:
-        why = _damage(context, context.snapshot())  # a writer may have gone on beside the first look
+        why = _damage(context, context.snapshot_as_found())  # a writer may have gone on beside the first look
     return () if why is None else (Repair(RepairKind.METADATA_TABLE, METADATA_TABLE, why),)
 
 

@@ -83,6 +83,7 @@ def plan_properties(storage: Storage, given_values: Mapping[str, str] | None = N
     """
     given_values = {key.strip(): value.strip() for key, value in (given_values or {}).items()}
     damage = find_damage(storage)
+    _require_columns(storage, given_values)
     unknown: tuple[str, ...] = ()
     if damage is None:
         wrong = _contradictions(storage)
@@ -154,6 +155,17 @@ def evident(storage: Storage, key: str) -> str | None:
     return {_KEY: evidence.record_key, _PARTITION: evidence.partition, _TYPE: evidence.table_type}[key].value
 
 
+def _require_columns(storage: Storage, given_values: Mapping[str, str]) -> None:
+    """Refuse names that are no columns of the base files. Partition columns need not be in them."""
+    names = [name for key in (_KEY, _ORDERING, _PRECOMBINE) for name in _names(given_values.get(key, ""))]
+    columns = gather(storage).columns if names else frozenset()
+    for name in names if columns else ():
+        if name.partition(".")[0] not in columns:
+            raise OptionError(
+                f"table {storage.uri} has no column {name!r}; its columns are {', '.join(sorted(columns))}"
+            )
+
+
 def _contradictions(storage: Storage) -> list[Contradiction]:
     """What the table speaks against of properties that are whole."""
     try:
@@ -161,7 +173,8 @@ def _contradictions(storage: Storage) -> list[Contradiction]:
         foreign = foreign_timeline(storage, context.config)
         if foreign is not None:
             return [Contradiction(_VERSION, foreign)]
-        return list(contradictions(context, context.snapshot()))
+        # One file whose rows say otherwise than those of others is damaged itself.
+        return [each for each in contradictions(context, context.snapshot_as_found()) if each.file is None]
     except (HoodieError, FileNotFoundError):
         return []
 
@@ -317,6 +330,11 @@ def _gathered(storage: Storage, given_values: Mapping[str, str]) -> tuple[dict[s
         *given_values,
         *sources,
     }
+    folders = {each.property: each.default for layout in LAYOUTS.values() for each in (layout.timeline, layout.history)}
+    folders[V6.history.property] = evidence.archive_folder or V6.history.default
+    for key in malformed.keys() & folders.keys() - possible:
+        sources[key] = PropertySource(key, folders[key], "the name that all writers give")
+        possible.add(key)
     unknown += [f"{key}: {value!r} is none of its values" for key, value in malformed.items() if key not in possible]
     if unknown or None in (name, kind, version, keys, partition, ordering):
         return sources, tuple(unknown)

@@ -58,7 +58,7 @@ def repair(
     # The files first: whose instant is not on a timeline that is loaded later, that file has none.
     files = context.listing.all_files().files
     following, context = context, context.on_storage()
-    snapshot = context.snapshot()
+    snapshot = context.snapshot_as_found()
     findings = _find(context, kinds, files, snapshot, older_than_s)
     if dry_run or not findings.result.repairs:
         return replace(findings.result, dry_run=dry_run)
@@ -66,7 +66,7 @@ def repair(
     with under_lock(context):
         if findings.plans.certain:
             remove_damaged_plans(context, findings.plans.certain, snapshot.timeline)
-        now = context.snapshot()
+        now = context.snapshot_as_found()
         if now.timeline != snapshot.timeline:
             plans = findings.plans
             findings = replace(_find(context, kinds, files, now, older_than_s), plans=plans)
@@ -97,6 +97,8 @@ def _find(
             strays = Strays(doubtful=(_untold("a restore is pending, which deletes files"),))
         elif plans.certain or plans.doubtful:
             strays = Strays(doubtful=(_untold("a plan on the timeline does not decode; mend that first"),))
+        elif data and not snapshot.timeline.instants:
+            strays = Strays(doubtful=(_untold("the timeline is lost, which says whose they are"),))
         else:
             strays = find_strays(context, data, snapshot, older_than_s=older_than_s)
     metadata = find_metadata_damage(context, snapshot) if RepairKind.METADATA_TABLE in kinds else ()
@@ -122,7 +124,7 @@ def undo(context: TableContext, name: str) -> list[str]:
         )
     with context.lock.held(context.lock_timeout_s):
         files = set_aside_files(storage, name)
-        snapshot = context.on_storage().snapshot()
+        snapshot = context.on_storage().snapshot_as_found()
         for path, info in files.items():
             if counts_without_its_instant(snapshot, context, info.path):
                 raise OptionError(

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from hoodie.errors import CorruptFileError
+from hoodie.errors import CorruptFileError, HoodieError
 from hoodie.format.log_block import CorruptBlock, LogBlock, scan_blocks
 from hoodie.format.plan_avro import decode_rollback_plan
 from hoodie.model.enums import Action, BlockKind, HeaderKey, State
@@ -77,6 +77,8 @@ def find_strays(
             entry = Repair(RepairKind.STRAY_FILES, info.path, verdict.why, info.size_bytes)
             if not verdict.is_stray:
                 skipped.append(entry)
+            elif info.path in evidence.read_before_start:
+                strays.append(replace(entry, is_read=True))  # of an archived commit: nobody is writing it
             elif info.mtime_s > young_since_s:
                 skipped.append(replace(entry, why=f"{entry.why}; but it is young", is_young=True))
             else:
@@ -187,7 +189,12 @@ class Evidence:
     def holders(self) -> Mapping[str, str]:
         """Path, or bare name, of a file that somebody relies on -> a sentence that says who."""
         active, timeline = self.context.active, self.snapshot.timeline
-        result: dict[str, str] = dict.fromkeys(active.savepointed_files(timeline), "a savepoint holds it")
+        result: dict[str, str] = {}
+        for instant in timeline:
+            if instant.action is Action.SAVEPOINT and instant.is_completed:
+                files = active.read_savepoint(instant).files
+                paths = (join(partition, name) for partition, names in files.items() for name in names)
+                result.update(dict.fromkeys(paths, "a savepoint holds it"))
         result.update(dict.fromkeys(active.clustered_files(timeline), "a pending clustering reads it"))
         for instant in timeline.pending(Action.COMPACTION, Action.LOGCOMPACTION):
             for operation in active.read_compaction_plan(instant.time, instant.action).operations:
@@ -217,6 +224,17 @@ class Evidence:
             yield from (join(request.partition_path, name) for name in (*names, *request.log_blocks))
 
     @once
+    def read_before_start(self) -> frozenset[str]:
+        """Files of the newest slices whose instant is older than the timeline: readers count them, whoever wrote them."""
+        try:
+            slices = self.snapshot.view.latest_slices()
+        except HoodieError:
+            return frozenset()  # another finding
+        bases = {each.base.path for each in slices if each.base is not None and self.is_before(each.base.instant)}
+        logs = (log.path for each in slices for log in each.logs if log.committed_bytes is None)
+        return frozenset(bases).union(path for path in logs if any(map(self.is_before, self.log(path).times)))
+
+    @once
     def _archived(self) -> Mapping[str, Instant]:
         return {instant.time: instant for instant in self.snapshot.archived.instants if instant.action in WRITES}
 
@@ -226,13 +244,24 @@ class Evidence:
         return start is not None and time < start
 
     def archived_names(self, time: InstantTime) -> frozenset[str] | None:
-        """Paths that an archived commit names; None where the archive has no such commit."""
+        """Paths that an archived commit names; None where the archive has no such commit, or lost what it said."""
         instant = self._archived.get(time)
         if instant is None:
             return None
         metadata = self.snapshot.archived.read_commits([instant])[time]
         logs = {join(s.partition_path, name) for s in metadata.stats() for name in s.log_files}
-        return frozenset(stat.path for stat in metadata.stats()) | logs
+        return frozenset(stat.path for stat in metadata.stats()) | logs or None
+
+    @once
+    def lost_archived(self) -> Mapping[InstantTime, str]:
+        """Instants before the timeline that the archive does not have, each with a base file of it that readers count."""
+        try:
+            slices = self.snapshot.view.latest_slices()
+        except HoodieError:
+            return {}  # another finding
+        bases = [each.base for each in slices if each.base is not None and self.is_before(each.base.instant)]
+        archived = {instant.time for instant in self.snapshot.archived.instants} if bases else set()
+        return {each.instant: each.path for each in bases if each.instant not in archived}
 
     @once
     def nameless(self) -> frozenset[InstantTime]:
@@ -272,6 +301,11 @@ class Evidence:
                     result.setdefault(time, []).append(info.path)
         return result
 
+    def is_of(self, path: str, time: InstantTime) -> bool:
+        """Whether a data file has rows of an instant."""
+        base = parse_base_file(name_of(path))
+        return time in self.log(path).times if base is None else base.instant == time
+
     def log(self, path: str) -> _LogContent:
         if path not in self._logs:
             self._logs[path] = _LogContent.of(self.context, path)
@@ -309,7 +343,9 @@ def _judge_base(
         return _Verdict(True, _no_instant(time))
     names = evidence.archived_names(time)
     if names is None:
-        return _Verdict(False, _unknown(time))
+        return _Verdict(
+            not info.size_bytes, f"it is empty: {_unknown(time)}" if not info.size_bytes else _unknown(time)
+        )
     if info.path in names:
         return None
     return _beside(time, _same_slice((n for n in names if folder_of(n) == folder), base), there)

@@ -89,7 +89,13 @@ class LocalStorage(Storage):
         """A memory map: Arrow IPC batches are read from it without a copy, and tasks share the page cache."""
         if self.stat(path).is_folder:
             raise os_error(errno.EISDIR, self._absolute(path))
-        return pa.memory_map(self._absolute(path), "r") if mapped else pa.OSFile(self._absolute(path), "r")
+        absolute = self._absolute(path)
+        try:
+            return pa.memory_map(absolute, "r") if mapped else pa.OSFile(absolute, "r")
+        except OSError as exc:
+            if exc.errno is None:
+                raise
+            raise os_error(exc.errno, absolute) from exc  # pyarrow's names no file
 
     @contextmanager
     def open_output(self, path: str, *, within: str | None = None, durable: bool = True) -> Iterator[BinaryIO]:

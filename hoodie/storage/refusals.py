@@ -49,7 +49,7 @@ def hoodie_errors(operation: Callable[Concatenate[S, P], R]) -> Callable[Concate
         except HoodieError:
             raise
         except OSError as exc:
-            raise _in_our_words(exc, self.uri) from exc.__cause__
+            raise in_our_words(exc, self.uri) from exc.__cause__
 
     return run
 
@@ -89,15 +89,17 @@ def plain_errors(uri: str) -> Iterator[None]:
     except HoodieError:
         raise
     except OSError as exc:
-        raise _in_our_words(exc, uri) from exc.__cause__
+        raise in_our_words(exc, uri) from exc.__cause__
 
 
-def _in_our_words(error: OSError, uri: str) -> OSError:
+def in_our_words(error: OSError, uri: str = "") -> OSError:
+    """An error of the system as one of ours, with what to do; `uri`: of the table."""
     path = str(error.filename or uri)
     where = "" if path.startswith(uri) else f" of {uri}"
     reason = error.strerror or str(error) or type(error).__name__
     if error.errno in _DENIED:
-        text = f"{reason}: give this user permission to write the files{where}, or write as another user"
+        to_do = "to write the files" if error.errno == errno.EROFS else "for it"
+        text = f"{reason}{where}: give this user permission {to_do}, or use another user"
         return AccessDeniedError(error.errno, text, path)
     if error.errno in _FULL:
         return StorageFullError(error.errno, f"{reason}: make room{where}, and try again", path)

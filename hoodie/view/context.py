@@ -22,7 +22,17 @@ from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import Action
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.late import once
-from hoodie.model.names import BOOTSTRAP_BEGUN, PROPERTIES, PROPERTIES_BACKUP, SET_ASIDE, doctor_of, hoodie_command
+from hoodie.model.names import (
+    BOOTSTRAP_BEGUN,
+    PROPERTIES,
+    PROPERTIES_BACKUP,
+    SET_ASIDE,
+    doctor_of,
+    hoodie_command,
+    is_partition_path,
+    parse_base_file,
+    parse_log_file,
+)
 from hoodie.model.nested import with_fields
 from hoodie.model.plans import MergeRule
 from hoodie.model.tuning import TUNING, Tuning
@@ -278,6 +288,7 @@ class TableContext:
 
         Raises:
             TableNotFoundError: the table was deleted since it was opened. TableChangedError: it got another version since.
+            CorruptFileError: its timeline is lost: there are data files, and no instant.
         """
         result = Snapshot(
             self.listing_under,
@@ -295,7 +306,26 @@ class TableContext:
             if foreign is not None:
                 _require_same_version(self.config, load_config(self.storage))
                 raise CorruptFileError(f"{self.storage.uri}/{foreign}; {doctor_of(f'{self.storage.uri}/.hoodie/')}")
+            if timeline is None and (path := self.file_without_timeline()) is not None:
+                if self.active.load().instants:
+                    return self.snapshot(last_view)  # a writer has begun meanwhile
+                raise CorruptFileError(
+                    f"the timeline of table {self.storage.uri} is lost: {self.config.timeline_folder} has no instant, and "
+                    f"{path} is a data file; restore the folder from a copy of the table"
+                )
         return result
+
+    def snapshot_as_found(self) -> Snapshot:
+        """The table as it is now, also one that has lost its timeline: for who looks for damage."""
+        return self.snapshot(timeline=self.active.load())
+
+    def file_without_timeline(self) -> str | None:
+        """A data file, for a table without any instant: a writer puts its instant on the timeline before its files."""
+        for folder, infos in self.listing.all_files().files.items():
+            for info in infos if is_partition_path(folder) else ():
+                if not info.is_folder and (parse_base_file(info.name) or parse_log_file(info.name)):
+                    return info.path
+        return None
 
     def ask(self, question: Callable[[Snapshot], T]) -> T:
         """The answer for the newest snapshot. Where files of it are gone because the table moved on meanwhile (a clean, a rollback),

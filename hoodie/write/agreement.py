@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -16,12 +17,13 @@ import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFileError, HoodieError
 from hoodie.filegroup.log_scan import rows_elsewhere
+from hoodie.format.layout import LAYOUTS
 from hoodie.format.parquet_file import open_parquet, read_batches
 from hoodie.keygen.generator import KeyGenerator, key_generator
 from hoodie.model.enums import MergeMode, TableType
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
-from hoodie.model.names import PROPERTIES, join, name_of, parse_base_file
-from hoodie.options.table import KEYGEN_CLASS, KEYGEN_TYPE, PROPERTY_OF, flag_text, infer_key_generator
+from hoodie.model.names import HOODIE, PROPERTIES, join, name_of, parse_base_file
+from hoodie.options.table import KEYGEN_CLASS, KEYGEN_TYPE, PROPERTY_OF, TableConfig, flag_text, infer_key_generator
 from hoodie.options.values import KEY_GENERATOR_TYPES, KeyGeneratorType, key_generator_class
 from hoodie.storage.cache import Kind
 from hoodie.txn.critical import require_same_table
@@ -30,6 +32,8 @@ from hoodie.view.context import Snapshot, TableContext, load_config
 _AGREED: Kind[bool] = Kind("properties that fit the table")
 _COMMITS = 20
 _ROWS = 1000
+_OTHERS = 3
+"""So many other files are asked where one contradicts the properties."""
 _SHOWN = 10
 
 
@@ -43,6 +47,8 @@ class Contradiction(NamedTuple):
     """False: the properties say nothing, as those of old writers."""
     value: str | None = None
     """What the property has to say, where the rows show it."""
+    file: str | None = None
+    """The base file whose rows say so, where those of others do not: then it is the file that is damaged."""
 
 
 def require_agreement(context: TableContext) -> None:
@@ -61,6 +67,11 @@ def require_agreement(context: TableContext) -> None:
         require_same_table(
             context.config, load_config(context.storage)
         )  # others may have made it anew since it was opened
+        if contradiction.file is not None:
+            raise CorruptFileError(
+                f"{contradiction.file} of table {context.storage.uri} has rows of other keys than its columns make: "
+                f"{contradiction.what}. Nothing was written; restore the file from a copy"
+            )
         raise CorruptFileError(
             f"{context.storage.uri}/{PROPERTIES} contradicts the table: {contradiction.what}. Nothing was written; "
             f"{contradiction.key} has to say what it said when the table was made"
@@ -70,6 +81,7 @@ def require_agreement(context: TableContext) -> None:
 
 def contradictions(context: TableContext, snapshot: Snapshot) -> Iterator[Contradiction]:
     """What of the properties the table speaks against."""
+    yield from misnamed_folders(context, snapshot)
     config, schema = context.config, snapshot.schema
     roles = {"record key": config.record_key_fields}
     if not (config.drops_partition_columns or config.bootstrap_base):  # folders may say it, until rows are written
@@ -93,9 +105,36 @@ def contradictions(context: TableContext, snapshot: Snapshot) -> Iterator[Contra
             f"{KEYGEN_TYPE} is {config.raw[KEYGEN_TYPE]}, which is no key generator of Apache Hudi",
             value=infer_key_generator(config.record_key_fields, config.partition_fields).value,
         )
-    sample = None if {"record key", "partition"} <= lacking else next(_samples(context, snapshot), None)
-    if sample is not None:
-        yield from (each for each in _by_rows(context, sample) if _ROLE.get(each.key) not in lacking)
+    if {"record key", "partition"} <= lacking:
+        return
+    samples = _samples(context, snapshot)
+    for sample in islice(samples, 1):
+        by_rows = [each for each in _by_rows(context, sample) if _ROLE.get(each.key) not in lacking]
+        others = list(islice(samples, _OTHERS)) if by_rows else []
+        for each in by_rows:
+            agree = any(each.key not in {it.key for it in _by_rows(context, other)} for other in others)
+            # With a global index rows stay in their folder when their partition columns change.
+            if not agree or _ROLE.get(each.key) == "record key":
+                yield each._replace(file=sample.path if agree else None)
+
+
+def misnamed_folders(context: TableContext, snapshot: Snapshot) -> Iterator[Contradiction]:
+    """Folders of the timeline that the properties name, which have nothing, while those that all writers name have it."""
+    config, names = context.config, context.storage.names
+    timeline, history = config.layout.timeline, config.layout.history
+    usual = join(HOODIE, timeline.default)
+    if (
+        not snapshot.timeline.instants
+        and usual != config.timeline_folder
+        and any(map(config.layout.parse, names(usual)))
+    ):
+        what = f"{timeline.property} names {config.timeline_folder}, which has no instant, and {usual} has the timeline"
+        yield Contradiction(timeline.property, what, value=timeline.default)
+    for name in {each.history.default for each in LAYOUTS.values()}:
+        usual = join(config.timeline_folder, name)
+        if usual != config.history_folder and names(usual) and not names(config.history_folder):
+            what = f"{history.property} names {config.history_folder}, which is empty, and {usual} has the archive"
+            yield Contradiction(history.property, what, value=name)
 
 
 _PROPERTY = {
@@ -181,7 +220,7 @@ def _by_rows(context: TableContext, sample: _Sample) -> Iterator[Contradiction]:
             )
     if not config.generates_keys and _are_plain(rows, config.record_key_fields):
         stored = rows.column(RECORD_KEY).cast(pa.string())
-        bare = pc.replace_substring(stored, f"{config.record_key_fields[0]}:", "", max_replacements=1)
+        bare = _bare(stored, config.record_key_fields[0])
         values = _values(generator.keys, rows)
         single = len(config.record_key_fields) == 1
         if (
@@ -231,6 +270,41 @@ def _by_rows(context: TableContext, sample: _Sample) -> Iterator[Contradiction]:
             )
 
 
+def generator_of_stored_keys(config: TableConfig) -> KeyGenerator | None:
+    """What makes the keys of a table's rows of their columns; None where nothing can be said of them."""
+    if not config.populate_meta_fields or config.bootstrap_base or config.generates_keys:
+        return None
+    try:
+        return key_generator(config)
+    except HoodieError:
+        return None
+
+
+def count_strange_keys(generator: KeyGenerator, rows: pa.Table) -> int:
+    """How many rows have another key than their columns make. Columns of which some writers make other texts say nothing.
+
+    Partition columns are not asked: with a global index a row stays in its folder when they change.
+    """
+    fields = generator.record_key_fields
+    if not _are_texts(rows, fields):
+        return 0
+    is_null = reduce(pc.or_, (pc.is_null(rows.column(name)) for name in fields))
+    whole = rows.filter(pc.invert(is_null))
+    single = len(fields) == 1
+    missing = rows.num_rows - whole.num_rows if single else 0
+    values, stored = _values(generator.keys, whole), whole.column(RECORD_KEY)
+    if values is None:
+        return missing
+    if single:
+        values, stored = _bare(values, fields[0]), _bare(stored, fields[0])
+    return missing + (pc.sum(pc.not_equal(values, stored)).as_py() or 0)
+
+
+def _are_texts(rows: pa.Table, fields: Sequence[str]) -> bool:
+    kinds = [rows.schema.field(name).type for name in fields if name in rows.column_names]
+    return len(kinds) == len(fields) and all(any(is_kind(kind) for is_kind in _TEXTS) for kind in kinds)
+
+
 def _values(make: Callable[[pa.Table], pa.ChunkedArray[Any]], rows: pa.Table) -> pa.ChunkedArray[Any] | None:
     try:
         return make(rows)
@@ -239,9 +313,13 @@ def _values(make: Callable[[pa.Table], pa.ChunkedArray[Any]], rows: pa.Table) ->
 
 
 def _most_equal_bare(keys: pa.ChunkedArray[Any], bare: pa.ChunkedArray[Any], generator: KeyGenerator) -> bool:
+    return _most_equal(_bare(keys, generator.record_key_fields[0]), bare)
+
+
+def _bare(keys: pa.ChunkedArray[Any], name: str) -> pa.ChunkedArray[Any]:
     """With one key column some writers put its name into the keys, and some do not."""
-    prefix = f"{generator.record_key_fields[0]}:"
-    return _most_equal(pc.replace_substring(keys, prefix, "", max_replacements=1), bare)
+    bare: pa.ChunkedArray[Any] = pc.replace_substring(keys, f"{name}:", "", max_replacements=1)
+    return bare
 
 
 def _all_in(paths: pa.ChunkedArray[Any], folder: str) -> bool:
@@ -261,11 +339,5 @@ def _are_plain(rows: pa.Table, fields: Sequence[str]) -> bool:
     return len(kinds) == len(fields) and all(any(is_kind(kind) for is_kind in _PLAIN) for kind in kinds)
 
 
-_PLAIN = (
-    pa.types.is_integer,
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_dictionary,
-    pa.types.is_boolean,
-    pa.types.is_floating,
-)
+_TEXTS = (pa.types.is_integer, pa.types.is_string, pa.types.is_large_string, pa.types.is_dictionary)
+_PLAIN = (*_TEXTS, pa.types.is_boolean, pa.types.is_floating)

@@ -193,6 +193,15 @@ def plan_of_lost_files(table: Path) -> None:
     os.utime(path, (OLD_S, OLD_S))
 
 
+def clustering_of_lost_files(table: Path) -> None:
+    """A clustering plan that names another base file than the one that is there."""
+    hoodie.open_table(table).schedule_clustering()
+    path, name = newest(table, action="replacecommit.requested"), base(table).name.encode()
+    assert name in path.read_bytes()
+    path.write_bytes(path.read_bytes().replace(name, b"0" * 8 + name[8:]))
+    os.utime(path, (OLD_S, OLD_S))
+
+
 def edited(path: Path, change: Callable[[dict[str, Any]], object]) -> None:
     """A commit with other metadata."""
     metadata = json.loads(path.read_text(encoding="utf-8"))
@@ -256,6 +265,51 @@ def renamed_group(table: Path) -> None:
     replaced(newest(table), '"rome/', '"rona/')
 
 
+def lose_timeline(table: Path) -> None:
+    for path in (table / ".hoodie").iterdir():
+        if path.name[:1].isdigit():
+            path.unlink()
+
+
+def bring_back_archived(table: Path) -> None:
+    """The files of the first archived commit lie among the active ones again, as after an old copy was put over the table."""
+    time = min(hoodie.open_table(table).archived_instants()).time
+    for state in (".requested", ".inflight", ""):
+        path = table / f".hoodie/{time}.deltacommit{state}"
+        path.write_bytes(newest(table).read_bytes() if not state else b"")
+        os.utime(path, (OLD_S, OLD_S))
+
+
+def copied_folder(table: Path) -> None:
+    shutil.copytree(table / "oslo", table / "oslo2")
+
+
+def old_empty_file(table: Path) -> None:
+    """What a full disk leaves, under the name of an instant that nothing knows."""
+    (table / "rome/deadbeef-0_0-0-0_20200101000000000.parquet").touch()
+
+
+def linked_to(path: Path, target: str) -> None:
+    path.unlink()
+    path.symlink_to(target)
+
+
+def with_column(name: str, values: Callable[[list[Any]], list[Any]]) -> Callable[[pa.Table], pa.Table]:
+    """The rows with other values in a column."""
+
+    def change(rows: pa.Table) -> pa.Table:
+        field = rows.schema.field(name)
+        return rows.set_column(
+            rows.column_names.index(name), field, pa.array(values(rows[name].to_pylist()), field.type)
+        )
+
+    return change
+
+
+def other_column(name: str, values: Callable[[list[Any]], list[Any]]) -> Callable[[Path], None]:
+    return lambda table: rewritten(base(table), with_column(name, values))
+
+
 def other_rows_in_properties(table: Path) -> None:
     replaced(table / PROPERTIES, "recordkey.fields=id", "recordkey.fields=nope")
 
@@ -294,6 +348,25 @@ DAMAGES = {
     "a base file of another folder": Damage(
         lambda t: rewritten(base(t), lambda rows: pq.read_table(base(t, "bern"))), r"rome/.*\.parquet", only_deep=True
     ),
+    "a base file that is a link to itself": Damage(
+        lambda t: linked_to(base(t), base(t).name), r"rome/.*Too many levels"
+    ),
+    "a base file with other values in its key column": Damage(
+        other_column("id", lambda ids: [100 + each for each in ids]),
+        r"id makes other record keys .*rome/",
+    ),
+    "a base file whose keys are in another order than its rows": Damage(
+        other_column("_hoodie_record_key", lambda keys: keys[::-1]), r"id makes other record keys .*rome/"
+    ),
+    "a base file without values in its key column": Damage(
+        other_column("id", lambda ids: [None for _ in ids]), "4 rows whose columns make", only_deep=True
+    ),
+    "a base file whose rows have no commit times": Damage(
+        other_column("_hoodie_commit_time", lambda times: [None for _ in times]),
+        "rows without a commit time",
+        only_deep=True,
+    ),
+    "an empty base file of an instant that nothing knows": Damage(old_empty_file, "it is empty"),
     "a base file of an archived commit is missing": Damage(
         lose_archived, r"oslo/.*\.parquet is gone", only_deep=True, is_silent=True
     ),
@@ -309,6 +382,8 @@ DAMAGES = {
     "a log file of another folder": Damage(swap_logs, r"rome/\..*\.log\.", only_deep=True),
     "all files of a folder are missing": Damage(lambda t: shutil.rmtree(t / "bern"), r"bern"),
     # folders
+    "a file in the place of a folder": Damage(lambda t: file_at(t / "rome"), "a file stands at rome"),
+    "a folder that was copied": Damage(copied_folder, "so readers count its rows", is_silent=True),
     "a folder without partition metadata": Damage(
         lambda t: (t / "rome/.hoodie_partition_metadata").unlink(), "rome/.hoodie_partition_metadata"
     ),
@@ -325,6 +400,8 @@ DAMAGES = {
         lambda t: folder_at(t / "rome/.hoodie_partition_metadata"), "a folder stands at rome/.hoodie_part"
     ),
     # commits
+    "the timeline is lost": Damage(lose_timeline, "has no instant, and"),
+    "an archived commit is back": Damage(bring_back_archived, "which was archived, as later ones were", is_silent=True),
     "a commit that others build on is lost": Damage(lambda t: lost_instant(t, 0), "which is on no timeline"),
     "a commit of a log file that others build on is lost": Damage(
         lambda t: lost_instant(t, -2), "which is on no timeline", only_deep=True, is_silent=True
@@ -365,6 +442,14 @@ DAMAGES = {
     "a clustering does not say what it replaced": Damage(
         clustered_without_a_list, r"\.replacecommit does not replace 3 file groups", is_silent=True
     ),
+    "a commit says what the one after it says": Damage(
+        lambda t: shutil.copyfile(newest(t), newest(t, at=-2)), "says what .* says"
+    ),
+    "the newest commit says what the one before it says": Damage(
+        lambda t: shutil.copyfile(newest(t, at=-2), newest(t)), "says what .* says", undoes=1
+    ),
+    "a commit that is a link to itself": Damage(lambda t: linked_to(newest(t), newest(t).name), "Too many levels"),
+    "a commit that is a link to a file that is gone": Damage(lambda t: linked_to(newest(t), "nowhere"), "No such file"),
     "the two newest commits are cut": Damage(
         lambda t: [cut(newest(t, at=at)) for at in (-1, -2)], r"\.deltacommit", undoes=2
     ),
@@ -407,6 +492,9 @@ DAMAGES = {
     "a clustering plan is garbage": Damage(
         lambda t: plan(t, "replacecommit.requested"), "replacecommit.requested", is_damage=False
     ),
+    "a clustering plan names files of other file groups": Damage(
+        clustering_of_lost_files, "clustering.requested does not decode"
+    ),
     "a clean plan is garbage": Damage(lambda t: plan(t, "clean.requested"), "clean.requested"),
     "a completed clean is cut": Damage(lambda t: _age(newest(t, action="clean"), cut), r"\d\.clean"),
     "a compaction plan names files that are not there": Damage(
@@ -437,6 +525,10 @@ DAMAGES = {
     "a file of a savepoint is gone": Damage(lambda t: saved_file(t).unlink(), "of savepoint"),
     "the place of a consumer is garbage": Damage(
         lambda t: (t / ".hoodie/.hoodie_py/consumers/reader.json").write_bytes(b"{"), "reader"
+    ),
+    "the archive is lost": Damage(lambda t: archive_file(t).unlink(), "history lacks instant", only_deep=True),
+    "a file of the archive is empty": Damage(
+        lambda t: cut(archive_file(t), 0), "history lacks instant", only_deep=True
     ),
     "a file of the archive is cut": Damage(lambda t: cut(archive_file(t)), "history"),
     "a row copy is damaged": Damage(
@@ -503,6 +595,9 @@ DAMAGES = {
     "a flag that is none": Damage(stated("hoodie.populate.meta.fields", "maybe"), "true or false", KNOWN),
     "a key generator of tables without partitions": Damage(
         stated("hoodie.table.keygenerator.type", "NON_PARTITION"), "keygenerator.type is that of", KNOWN
+    ),
+    "another folder of the archive": Damage(
+        stated("hoodie.archivelog.folder", "nope"), "nope, which is empty, and", KNOWN
     ),
     "a wrong version": Damage(lambda t: _of_version_8(t / PROPERTIES), "version 8", KNOWN),
 }

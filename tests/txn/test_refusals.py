@@ -19,7 +19,7 @@ ERRORS = {
     errno.ENOSPC: (StorageFullError, "make room"),
     errno.EDQUOT: (StorageFullError, "make room"),
     errno.EROFS: (AccessDeniedError, "give this user permission to write"),
-    errno.EACCES: (AccessDeniedError, "give this user permission to write"),
+    errno.EACCES: (AccessDeniedError, "give this user permission for it"),
 }
 
 
