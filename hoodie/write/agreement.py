@@ -6,6 +6,7 @@ one file of the newest commits are looked at, once for a process and the propert
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import CorruptFileError, HoodieError
+from hoodie.errors import CorruptFileError, HoodieError, UnsupportedTableError
 from hoodie.filegroup.log_scan import rows_elsewhere
 from hoodie.format.layout import LAYOUTS
 from hoodie.format.parquet_file import open_parquet, read_batches
@@ -56,6 +57,7 @@ def require_agreement(context: TableContext) -> None:
 
     Raises:
         CorruptFileError: names the first contradiction. TableChangedError: it is not the table that was opened.
+        UnsupportedTableError: its folders have names that are not made here.
     """
     key = (context.storage.identity, frozenset(context.config.raw.items()))
     if context.cache.find(_AGREED, key):
@@ -76,6 +78,7 @@ def require_agreement(context: TableContext) -> None:
             f"{context.storage.uri}/{PROPERTIES} contradicts the table: {contradiction.what}. Nothing was written; "
             f"{contradiction.key} has to say what it said when the table was made"
         )
+    _refuse_times_of_sql(context, snapshot)
     context.cache.put(_AGREED, key, True, 0)
 
 
@@ -149,6 +152,28 @@ def _has_logs(snapshot: Snapshot) -> bool:
     """Whether the newest commit appended to logs: a table becomes one of another type after all were compacted."""
     newest = [snapshot.active.read_commit(each) for each in snapshot.timeline.commits[-1:]]
     return any(stat.log_version is not None for commit in newest for stat in commit.stats())
+
+
+def _refuse_times_of_sql(context: TableContext, snapshot: Snapshot) -> None:
+    """Apache Hudi's SQL names folders of a TIMESTAMP by the time. Its other writers make numbers of it, as those here do, and each key
+    of a batch would be stored again.
+    """
+    columns = snapshot.schema or pa.schema([])
+    found = {name: columns.field(name).type for name in context.config.partition_fields if name in columns.names}
+    times = [name for name, kind in found.items() if pa.types.is_timestamp(kind)]
+    sample = next(_samples(context, snapshot), None) if times else None
+    if sample is None or not _TIME_OF_DAY.search(sample.folder):
+        return
+    paths = _values(lambda rows: key_generator(context.config).partitions(rows), sample.rows)
+    if paths is not None and not _TIME_OF_DAY.search(paths[0].as_py()):
+        raise UnsupportedTableError(
+            f"table {context.storage.uri} has folders such as {sample.folder!r}, which Apache Hudi's SQL makes of TIMESTAMP column "
+            f"{times[0]!r}; rows that are written here would go to {paths[0].as_py()!r}, and their keys be stored twice. Nothing was "
+            "written: write this table with Apache Hudi's SQL, or copy its rows to a table that is partitioned by a date"
+        )
+
+
+_TIME_OF_DAY = re.compile(r"\d{4}-\d\d-\d\d \d\d(:|%3A)\d\d(:|%3A)\d\d")
 
 
 class _Sample(NamedTuple):
