@@ -11,7 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFileError, KeyFieldError, UnsupportedTableError
-from hoodie.format.base_file import entries_for, footer_metadata, key_range, may_hold_by_range, read_footer
+from hoodie.format.base_file import (
+    BLOOM,
+    entries_for,
+    footer_metadata,
+    key_range,
+    may_hold_by_range,
+    parted_footer,
+    read_footer,
+)
 from hoodie.format.bloom import MAX_BITS, HudiBloomFilter, bloom_size, build_bloom
 from hoodie.format.properties import parse_properties
 from hoodie.model.meta_fields import RECORD_KEY
@@ -57,6 +65,30 @@ def test_golden_footer_is_rebuilt_from_its_keys_byte_for_byte(path: Path):
     assert footer.record_count == len(keys)
     if footer.avro_schema_json is not None:
         assert f'"hoodie.{properties["hoodie.table.name"]}"' in footer.avro_schema_json
+
+
+@pytest.mark.parametrize(
+    "path", BASE_FILES[::4], ids=lambda path: f"{path.parts[-3]}-{path.name[:8]}-{path.name[-25:-8]}"
+)
+def test_a_footer_apart_from_its_filter_says_the_same(path: Path):
+    whole, parted = pq.read_metadata(path), parted_footer(memoryview(path.read_bytes()))
+    assert read_footer(parted.metadata, path="p", bloom_base64=parted.bloom_base64) == read_footer(whole, path="p")
+    assert parted.metadata.schema.equals(whole.schema)
+    groups = range(whole.num_row_groups)
+    assert [parted.metadata.row_group(n).to_dict() for n in groups] == [whole.row_group(n).to_dict() for n in groups]
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [{"a": "b"}, {"a": f"\x18{chr(len(BLOOM))}{BLOOM}\x18\x01x"}, {f"a{BLOOM}": "b"}],
+    ids=["none", "value", "key"],
+)
+def test_a_footer_without_a_filter_stays_whole(entries):
+    out = io.BytesIO()
+    with pq.ParquetWriter(out, pa.schema([("a", pa.int64())])) as writer:
+        writer.add_key_value_metadata(entries)
+    data = out.getvalue()
+    assert [parted_footer(memoryview(each)) for each in (data, data[:-1], data[4:6], b"")] == [None] * 4
 
 
 @pytest.mark.parametrize("bloom_type", ["SIMPLE", "DYNAMIC_V0", "PYBLOOM_LIVE"])
