@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import BlockKind, ChangeFormat, ChangeLogMode, ChangePart, Fill, MergeMode, RowCopies
@@ -27,6 +26,7 @@ from hoodie.model.tuning import TUNING, Tuning
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
+    import pyarrow.parquet as pq
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 

@@ -116,12 +116,13 @@ def test_a_table_that_comes_to_be_meanwhile_stays_as_it_is(tmp_path, monkeypatch
 
     def write_index(storage, *given, **more):
         (tmp_path / "t/.hoodie/.aux/.bootstrap/begun.json").rename(tmp_path / "note")  # as if it had not been seen
-        hoodie.create_table(tmp_path / "t", record_key="id", partition_by="day").upsert(ROWS.slice(0, 2))
+        hoodie.create_table(tmp_path / "t", record_key="id", partition_by="day")
         (tmp_path / "note").rename(tmp_path / "t/.hoodie/.aux/.bootstrap/begun.json")
 
     monkeypatch.setattr(in_place, "write_index", write_index)
     with pytest.raises(TableExistsError, match="another table came to be"):
         migrate(source, tmp_path / "t", record_key="id", mode="in_place")
+    hoodie.open_table(tmp_path / "t").upsert(ROWS.slice(0, 2))
     assert len(stored(tmp_path / "t")) == 2
 
 

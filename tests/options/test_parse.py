@@ -205,6 +205,7 @@ def test_our_own_keys_are_the_only_ones_that_hudi_does_not_know():
         "hoodie.clustering.preserve.commit.metadata",  # of Apache Hudi 0.x
         "hoodie.python.index.expression.timezone",
         "hoodie.python.mor.inserts",
+        "hoodie.python.parquet.key.map",
         "hoodie.python.mor.row.copies",
         "hoodie.python.driver.max.bytes",
         "hoodie.python.durability",
