@@ -135,7 +135,8 @@ def misnamed_folders(context: TableContext, snapshot: Snapshot) -> Iterator[Cont
         yield Contradiction(timeline.property, what, value=timeline.default)
     for name in {each.history.default for each in LAYOUTS.values()}:
         usual = join(config.timeline_folder, name)
-        if usual != config.history_folder and names(usual) and not names(config.history_folder):
+        is_there = usual != config.history_folder and context.active.may_have(usual) and names(usual)
+        if is_there and not names(config.history_folder):
             what = f"{history.property} names {config.history_folder}, which is empty, and {usual} has the archive"
             yield Contradiction(history.property, what, value=name)
 
