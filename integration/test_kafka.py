@@ -83,6 +83,10 @@ def begun(address: str, table: Path, log: Any) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 
 
+def rounds_in(log: Path) -> int:
+    return log.read_bytes().count(b"round ")
+
+
 def test_records_are_there_once_over_kills_of_the_process_aborted_transactions_and_a_restart_of_the_broker(
     broker: Kafka, tmp_path: Path
 ) -> None:
@@ -104,13 +108,13 @@ def test_records_are_there_once_over_kills_of_the_process_aborted_transactions_a
     producing.ends.set()
     producing.join(120)
     assert producing.failed is None
-    rounds_before = (tmp_path / "log").read_bytes().count(b"round ")
+    rounds_before = rounds_in(tmp_path / "log")
     done = hoodie.ingest(address, table, operation="insert")
     assert ids(table) == producing.committed
     rows = rust_peer.read(table)
     assert sorted(int(row["id"]) for row in rows) == producing.committed
     assert not any(row["aborted"] for row in rows)
-    assert rounds_before > KILLS, (tmp_path / "log").read_text()[-2000:]
+    assert rounds_before >= KILLS, (tmp_path / "log").read_text()[-2000:]
     report = f"{len(producing.committed)} records, {rounds_before + len(done.rounds)} rounds, {KILLS} kills"
     print(report)  # noqa: T201 - a soak says what it did
 
