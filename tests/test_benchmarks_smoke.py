@@ -229,7 +229,7 @@ def test_a_run_removes_the_tables_of_runs_that_were_killed_and_nothing_else(tmp_
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize(
     ("options", "most", "longest"),
-    [({}, 30, (13, 12)), ({"hoodie.metadata.enable": "true"}, 40, (21, 20))],
+    [({}, 30, (13, 12)), ({"hoodie.metadata.enable": "true"}, 40, (19, 18))],
     ids=["plain", "metadata"],
 )
 def test_an_upsert_of_one_row_makes_few_requests_and_few_in_a_row(monkeypatch, table_type, options, most, longest):

@@ -80,8 +80,13 @@ def test_a_footer_apart_from_its_filter_says_the_same(path: Path):
 
 @pytest.mark.parametrize(
     "entries",
-    [{"a": "b"}, {"a": f"\x18{chr(len(BLOOM))}{BLOOM}\x18\x01x"}, {f"a{BLOOM}": "b"}],
-    ids=["none", "value", "key"],
+    [
+        {"a": "b"},
+        {"a": f"\x18{chr(len(BLOOM))}{BLOOM}\x18\x01x"},
+        {"a": f"\x18{chr(len(BLOOM))}{BLOOM}\x18\x00"},
+        {f"a{BLOOM}": "b"},
+    ],
+    ids=["none", "value", "value that changes nothing", "key"],
 )
 def test_a_footer_without_a_filter_stays_whole(entries):
     out = io.BytesIO()
