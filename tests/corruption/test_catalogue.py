@@ -13,8 +13,8 @@ from hoodie.cli.__main__ import main
 from hoodie.errors import HoodieError, StorageError
 from hoodie.model.findings import Level
 from hoodie.storage.local import LocalStorage
-from tests.corruption.catalogue import (
-    DAMAGES,
+from tests.corruption.catalogue import DAMAGES
+from tests.corruption.damages import (
     FUTURE,
     OLD_S,
     PROPERTIES,
