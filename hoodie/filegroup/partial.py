@@ -26,7 +26,8 @@ from hoodie.filegroup.slice_reader import read_slice
 from hoodie.model.enums import MergeMode
 from hoodie.model.files import FileSlice
 from hoodie.model.meta_fields import RECORD_KEY
-from hoodie.model.plans import DELETED, SoughtKeys, WriteContext
+from hoodie.model.plans import DELETED, WriteContext
+from hoodie.model.sought import SoughtKeys
 from hoodie.storage.base import Storage
 
 

@@ -31,15 +31,14 @@ from hoodie.model.instant import InstantRange
 from hoodie.model.meta_fields import COMMIT_TIME, RECORD_KEY
 from hoodie.model.names import folder_of
 from hoodie.model.plans import (
-    KnownPlaces,
     MergeRule,
     ReadContext,
     ReadTask,
     RowFilter,
-    SoughtKeys,
     UnstoredColumns,
     WholeSlice,
 )
+from hoodie.model.sought import KnownPlaces, SoughtKeys
 from hoodie.storage.base import Storage
 from hoodie.storage.refusals import is_of_storage
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from hoodie.format.column_stats import ranges_of_footer
 from hoodie.format.parquet_file import read_batches
 from hoodie.model.meta_fields import RECORD_KEY
-from hoodie.model.plans import RowBlocks, SoughtKeys
+from hoodie.model.sought import RowBlocks, SoughtKeys
 
 if TYPE_CHECKING:
     from hoodie.format.parquet_pages import PageReader

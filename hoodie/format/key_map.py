@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hoodie.model.plans import RowBlocks
+from hoodie.model.sought import RowBlocks
 
 _LEAST_ROWS = 16 * 1024
 """The key column of a file of fewer rows is decoded in a millisecond."""

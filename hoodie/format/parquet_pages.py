@@ -37,7 +37,7 @@ from hoodie.format.thrift_compact import (
     varint_at,
 )
 from hoodie.model.late import once
-from hoodie.model.plans import KnownPlaces
+from hoodie.model.sought import KnownPlaces
 
 _MAGIC = b"PAR1"
 _TAIL_BYTES = 8

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -21,12 +21,12 @@ from hoodie.model.instant import InstantRange, InstantTime, VisibleInstants
 from hoodie.model.late import once
 from hoodie.model.meta_fields import with_meta_fields
 from hoodie.model.payloads import WriteStat
+from hoodie.model.sought import SoughtKeys
 from hoodie.model.statistics import Pruning, ValueRange
 from hoodie.model.tuning import TUNING, Tuning
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
-    import pyarrow.parquet as pq
 
 Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 
@@ -505,46 +505,6 @@ class RowFilter:
     """Only rows with one of these keys can be kept."""
     keys_alone: bool = False
     """And each row that has one in its column of record keys is."""
-
-
-class KnownPlaces:
-    """Where the columns of a base file stand in it, as far as rows were sought there before; thread-safe."""
-
-    def __init__(self) -> None:
-        self.metadata: pq.FileMetaData | None = None
-        """Its footer, without the bloom filter."""
-        self.elements: Mapping[str, bytes] | None = None
-        """Columns in the schema of the footer, as they are stored."""
-        self.pages: dict[tuple[int, str], Any] = {}
-        """Of row groups and columns."""
-
-    def __reduce__(self) -> tuple[type[KnownPlaces], tuple[()]]:
-        return KnownPlaces, ()  # another process finds out by itself what it asks for
-
-
-class RowBlocks(NamedTuple):
-    """Where in a base file some sought keys may stand: blocks of rows, whose numbers are those of rows without the lowest bits."""
-
-    shift: int
-    """So many bits."""
-    rows: int
-    """Of the file."""
-    numbers: np.ndarray
-    """Of keys among those that are sought."""
-    blocks: np.ndarray
-    """For each of them one in which it may stand."""
-    known: KnownPlaces | None = None
-
-
-class SoughtKeys(NamedTuple):
-    """Record keys that rows are looked up by."""
-
-    keys: pa.Array
-    """Texts, sorted, none of them null."""
-    same: str | None = None
-    """The column whose values are the record keys themselves, if there is one."""
-    places: dict[str, RowBlocks] | None = None
-    """Of base files, by their paths, what planning found out of where in them the keys may stand."""
 
 
 @dataclass(frozen=True)

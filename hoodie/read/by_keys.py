@@ -24,7 +24,7 @@ from hoodie.hashes.of_keys import map_hash
 from hoodie.metadata.keys import SECONDARY_INDEX
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.model.meta_fields import RECORD_KEY
-from hoodie.model.plans import KnownPlaces, RowBlocks, SoughtKeys
+from hoodie.model.sought import KnownPlaces, RowBlocks, SoughtKeys
 from hoodie.options.table import TableConfig
 from hoodie.options.values import GLOBAL_INDEXES, KeyGeneratorType
 from hoodie.read.condition import Among, Comparison, Condition, Junction, Op
@@ -166,11 +166,11 @@ def may_hold(
     snapshot: Snapshot,
     candidates: Sequence[Sequence[FileSlice]],
     keys: pa.Array,
-    sought: SoughtKeys | None = None,
+    places: Mapping[str, RowBlocks],
 ) -> npt.NDArray[np.bool_]:
     """For each candidate, which is some slices of one file group, whether one of them may have one of the keys.
 
-    `sought`: the same keys; where in base files they may stand is noted in it.
+    `places`: where in base files they may stand, as far as that is known.
     """
     view = snapshot.view
     judged = [
@@ -184,10 +184,7 @@ def may_hold(
         for each in slices
         if each.base is not None
     }
-    flags: dict[str, bool] = {}
-    if sought is not None:
-        note_places(context, candidates, sought)
-        flags = {path: len(where.blocks) > 0 for path, where in (sought.places or {}).items()}
+    flags = {path: len(where.blocks) > 0 for path, where in places.items()}
     rest = {path: base for path, base in files.items() if path not in flags}
     if len(candidates) > 1:
         look = partial(_may_hold, context.storage, context.cache, _KeyHashes(keys))
@@ -220,14 +217,16 @@ class _KeyHashes:
         return bool(bloom.might_contain(self._keys).any())
 
 
-def note_places(context: TableContext, candidates: Sequence[Sequence[FileSlice]], sought: SoughtKeys) -> None:
+def places_in(
+    context: TableContext, candidates: Sequence[Sequence[FileSlice]], sought: SoughtKeys | None
+) -> Mapping[str, RowBlocks]:
     """Where rows of the keys may stand in the base files of these slices, of those that say so (`format/key_map.py`)."""
-    if sought.places is None or context.storage.can.is_remote:
-        return  # where reads are requests, a footer and the columns take as many
+    if sought is None or context.storage.can.is_remote:
+        return {}  # where reads are requests, a footer and the columns take as many
     bases = {each.base.path: each.base for slices in candidates for each in slices if each.base is not None}
     look = partial(_blocks_in, context.storage, context.cache, map_hash(sought.keys))
     found = LocalEngine(_THREADS).run(look, list(bases.values()), label="key maps")
-    sought.places.update((path, where) for path, where in zip(bases, found, strict=True) if where is not None)
+    return {path: where for path, where in zip(bases, found, strict=True) if where is not None}
 
 
 def _blocks_in(storage: Storage, cache: Cache, hashes: np.ndarray, base: BaseFile) -> RowBlocks | None:

@@ -203,6 +203,9 @@ def _plan(
     candidates = [[task.slice] if task.whole is None else [task.slice, task.whole.slice] for task in tasks]
     is_newest = options.query is QueryType.SNAPSHOT and options.as_of is None and chosen.span is None
     pruned = prune(context, snapshot, read_context, options.where, candidates, is_newest=is_newest)
+    if pruned.places and read_context.filter is not None and read_context.filter.key_filter is not None:
+        key_filter = read_context.filter.key_filter._replace(places=pruned.places)
+        read_context = replace(read_context, filter=replace(read_context.filter, key_filter=key_filter))
     output = pa.schema([read_context.schema.field(name) for name in columns])
     counts = pruned.counts._replace(unlisted=chosen.unlisted)
     return ReadPlan(tuple(compress(tasks, pruned.mask)), read_context, output, counts)

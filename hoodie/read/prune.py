@@ -33,12 +33,13 @@ from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import MergeMode
 from hoodie.model.files import FileSlice
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY, with_meta_fields
-from hoodie.model.plans import ReadContext, RowFilter, SoughtKeys
+from hoodie.model.plans import ReadContext, RowFilter
+from hoodie.model.sought import RowBlocks, SoughtKeys
 from hoodie.model.statistics import UNKNOWN, Pruning, ValueRange
 from hoodie.options.table import TableConfig
 from hoodie.read.bounds import may_match
 from hoodie.read.by_expressions import by_expressions
-from hoodie.read.by_keys import groups_with, keys_asked_for, keys_with_values, may_hold, note_places, values_asked_for
+from hoodie.read.by_keys import groups_with, keys_asked_for, keys_with_values, may_hold, places_in, values_asked_for
 from hoodie.read.condition import Among, Comparison, Condition, Op, computes
 from hoodie.read.file_ranges import FileRanges, KnownRanges, same_as_key
 from hoodie.read.where import Where, condition_of, parse_filter
@@ -62,6 +63,8 @@ class PruneResult:
     mask: npt.NDArray[np.bool_]
     """For each candidate, whether it stays."""
     counts: Pruning
+    places: Mapping[str, RowBlocks] | None = None
+    """As `SoughtKeys` has them."""
 
 
 def prune(
@@ -99,7 +102,7 @@ def sought_by(where: Where, config: TableConfig, schema: pa.Schema) -> SoughtKey
     if keys is None:
         return None
     same = same_as_key(config, {field.name: field.type for field in schema})
-    return SoughtKeys(keys.drop_null().sort(), same, {})
+    return SoughtKeys(keys.drop_null().sort(), same)
 
 
 def asks_for_keys_alone(where: Where, schema: pa.Schema) -> bool:
@@ -126,6 +129,7 @@ class _Pruner:
     is_newest: bool
     sought: SoughtKeys | None
     mask: npt.NDArray[np.bool_] = field(init=False)
+    places: Mapping[str, RowBlocks] = field(default_factory=dict)
 
     def run(self) -> PruneResult:
         total = len(self.candidates)
@@ -149,14 +153,15 @@ class _Pruner:
             return PruneResult(self.mask, Pruning(total, in_partitions, in_partitions))
         keys = keys_asked_for(self.where, config, self.schema)
         if self.is_newest and (self._by_index(keys) if keys is not None else self._by_values()):
-            if self.sought is not None and keys is not None:
-                note_places(self.context, list(compress(self.candidates, self.mask)), self.sought)
-            return PruneResult(self.mask, Pruning(total, in_partitions, int(self.mask.sum())))
+            if keys is not None:
+                self.places = places_in(self.context, list(compress(self.candidates, self.mask)), self.sought)
+            return PruneResult(self.mask, Pruning(total, in_partitions, int(self.mask.sum())), self.places)
         self._by_expressions()
         unknown, footers = self._by_files(open_columns, of_partitions)
         if keys is not None:
             self._by_keys(keys)
-        return PruneResult(self.mask, Pruning(total, in_partitions, int(self.mask.sum()), unknown, footers))
+        counts = Pruning(total, in_partitions, int(self.mask.sum()), unknown, footers)
+        return PruneResult(self.mask, counts, self.places)
 
     def _by_files(self, columns: dict[str, pa.DataType], of_partitions: dict[str, list[ValueRange]]) -> tuple[int, int]:
         """Judge the candidates by bounds of files; gives (candidates without bounds, footers that were read)."""
@@ -217,9 +222,9 @@ class _Pruner:
         """Keep the candidates whose files may have one of the keys, where only rows of a few keys fulfil the filter."""
         remaining = np.flatnonzero(self.mask).tolist()
         if 0 < len(remaining) <= MAX_FOOTERS:
-            self.mask[remaining] = may_hold(
-                self.context, self.snapshot, [self.candidates[at] for at in remaining], keys, self.sought
-            )
+            candidates = [self.candidates[at] for at in remaining]
+            self.places = places_in(self.context, candidates, self.sought)
+            self.mask[remaining] = may_hold(self.context, self.snapshot, candidates, keys, self.places)
 
     def _judge(
         self,

@@ -16,7 +16,8 @@ from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import InstantRange, InstantTime, VisibleInstants
 from hoodie.model.meta_fields import COMMIT_TIME, META_COLUMNS, RECORD_KEY, with_meta_fields
 from hoodie.model.names import PROPERTIES
-from hoodie.model.plans import MergeRule, ReadContext, ReadTask, RowFilter, SoughtKeys
+from hoodie.model.plans import MergeRule, ReadContext, ReadTask, RowFilter
+from hoodie.model.sought import SoughtKeys
 from tests.log_blocks import COLUMNS, data, deletes, t
 from tests.memory_tables import FakeClock, new_storage
 

@@ -8,7 +8,7 @@ from hoodie.filegroup import sought_rows as module
 from hoodie.filegroup.sought_rows import can_seek, sought_rows
 from hoodie.format.parquet_file import open_parquet, read_batches
 from hoodie.model.meta_fields import RECORD_KEY
-from hoodie.model.plans import SoughtKeys
+from hoodie.model.sought import SoughtKeys
 
 GROUP = 10
 
