@@ -18,10 +18,10 @@ from hoodie.filegroup.staging import open_staged, sink_over
 from hoodie.filegroup.unused_memory import release_unused_memory
 from hoodie.format.avro_schema import schema_text
 from hoodie.format.base_file import BaseFileFooter, footer_entries
-from hoodie.format.column_stats import ranges_of_footer, stated_columns
+from hoodie.format.column_stats import flat_places, ranges_of_footer, stated_columns
 from hoodie.format.key_map import encode_key_map
 from hoodie.format.parquet_file import FEW_ROWS, parquet_writer
-from hoodie.format.parquet_footer import Chunk, floating_leaves, sound_footer
+from hoodie.format.parquet_footer import Chunk, floating_leaves, has_floats, sound_footer
 from hoodie.format.variants import STORED_VARIANT, schema_with
 from hoodie.format.vectors import footer_entry, stored, stored_schema
 from hoodie.hashes.of_keys import map_hash
@@ -43,7 +43,41 @@ _LEAST_GROUP_BYTES = 4 * 1024 * 1024
 _IN_MEMORY_BYTES = 1024 * 1024
 """Arrow bytes of a whole file up to which it is written by one call, and not column by column."""
 _SAMPLE_ROWS = 8192
-_stated_columns = for_the_same(stated_columns)
+
+
+class _Columns:
+    """The columns of the files of one write: what is the same for all of them is worked out once, since a file may have few rows."""
+
+    def __init__(self, context: WriteContext) -> None:
+        schema = context.full_schema
+        self.vectors = footer_entry(schema)
+        columns = stored_schema(schema if context.unstored is None else context.unstored.stored_schema(schema))
+        self.stored = schema_with(columns, STORED_VARIANT)
+        self.has_variants = self.stored is not columns
+        self.has_floats = any(has_floats(field.type) for field in self.stored)
+        self._stated = stated_columns(self.stored)
+        at = schema.get_field_index(FILE_NAME)
+        self._without_name = schema if at < 0 else schema.remove(at)
+        self._seen = (self._without_name, self._without_name)
+        self._places: Mapping[str, int] | None = None
+
+    def ranges(self, footer: pq.FileMetaData) -> dict[str, ValueRange]:
+        """What a commit states of the file with this footer."""
+        if self._places is None:
+            self._places = flat_places(footer.schema)
+        return ranges_of_footer(footer, self._stated, cut=True, places=self._places)
+
+    def conformed(self, rows: pa.Table, *, path: str) -> pa.Table:
+        """The rows with all columns but that of the file's name; text columns may be dictionary arrays."""
+        given, wanted = self._seen
+        if not rows.schema.equals(given):
+            given = rows.schema
+            wanted = with_encoded(self._without_name, given)
+            self._seen = given, wanted
+        return conform(rows, wanted, path=path)
+
+
+columns_of = for_the_same(_Columns)
 
 
 class RowGroups(NamedTuple):
@@ -82,16 +116,11 @@ class BaseFileWriter:
         more_rows: int,
         row_groups: RowGroups,
     ) -> None:
-        schema = context.full_schema
         self._unstored = context.unstored
-        self._vectors = footer_entry(schema)
-        columns = stored_schema(schema if self._unstored is None else self._unstored.stored_schema(schema))
-        self._schema = schema_with(columns, STORED_VARIANT)
-        self._has_variants = self._schema is not columns
+        self._columns = columns_of(context)
+        self._schema = self._columns.stored
         self._row_groups = row_groups
-        at = schema.get_field_index(FILE_NAME)
-        self._without_name = schema if at < 0 else schema.remove(at)
-        self._file_name = pa.array([file_name], pa.string())
+        self._file_name = file_name
         self._more_rows = more_rows
         self._options = context.files
         self._avro = avro
@@ -142,7 +171,7 @@ class BaseFileWriter:
         if self._keys is None or not data.num_rows:
             return
         table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
-        table = conform(table, with_encoded(self._without_name, table.schema), path=self.staged)
+        table = self._columns.conformed(table, path=self.staged)
         if self._stores_keys:
             self._keys.add(table.column(RECORD_KEY), new=new, chains=chains)
             if self._options.key_map:
@@ -150,9 +179,9 @@ class BaseFileWriter:
         self.rows += table.num_rows
         if self._unstored is not None:
             table = self._unstored.stored(table)
-        if self._vectors:
+        if self._columns.vectors:
             table = stored(table)
-        if self._has_variants:
+        if self._columns.has_variants:
             table = conform(table, schema_with(table.schema, STORED_VARIANT), path=self.staged)
         self._waiting.append(table)
         self._waiting_bytes += table.nbytes
@@ -166,9 +195,10 @@ class BaseFileWriter:
             rows = self._with_file_name(one_encoding(waiting))
             self._opened(rows)
             written = -(-rows.num_rows // ROW_GROUP_ROWS)
-            nan, zero = floating_leaves(rows)
-            self._nan += product(range(self._groups, self._groups + written), nan)
-            self._may_have_zero |= has_dictionary(self._schema, zero, self._dictionaries)
+            if self._columns.has_floats:
+                nan, zero = floating_leaves(rows)
+                self._nan += product(range(self._groups, self._groups + written), nan)
+                self._may_have_zero |= has_dictionary(self._schema, zero, self._dictionaries)
             self._groups += written
             self._writer.write_table(_as_opened(rows, self._writer.schema), row_group_size=ROW_GROUP_ROWS)
             if self._row_groups.gives_back:
@@ -179,7 +209,9 @@ class BaseFileWriter:
         at = self._schema.get_field_index(FILE_NAME)
         if at < 0:
             return rows
-        name = pa.DictionaryArray.from_arrays(np.zeros(rows.num_rows, np.int32), self._file_name)
+        if rows.num_rows <= FEW_ROWS:
+            return rows.add_column(at, self._schema.field(at), pa.array([self._file_name] * rows.num_rows, pa.string()))
+        name = pa.DictionaryArray.from_arrays(np.zeros(rows.num_rows, np.int32), pa.array([self._file_name]))
         return rows.add_column(at, self._schema.field(at).with_type(name.type), name)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
@@ -192,7 +224,7 @@ class BaseFileWriter:
                 writer = self._opened(self._schema.empty_table())
                 avro = schema_text(self._avro)
                 entries = keys.metadata(avro) if self._stores_keys else footer_entries(None, None, avro)
-                entries = {**entries, **self._vectors}
+                entries = {**entries, **self._columns.vectors}
                 edits = bool(self._nan or self._may_have_zero)
                 key_map = encode_key_map(np.concatenate(self._hashes)) if self._hashes else b""
                 of_file = (writer, self._sink, self._footers)
@@ -201,7 +233,7 @@ class BaseFileWriter:
                 if isinstance(self._sink, pa.BufferOutputStream):
                     self._file.write(self._sink.getvalue())
                 self._sink.close()
-                self.ranges = ranges_of_footer(self._footers[-1], _stated_columns(self._schema), cut=True)
+                self.ranges = self._columns.ranges(self._footers[-1])
         except BaseException as exc:
             self._output.__exit__(type(exc), exc, exc.__traceback__)
             raise
@@ -273,14 +305,10 @@ def has_dictionary(schema: pa.Schema, leaves: Collection[int], dictionaries: Col
 
 def one_encoding(tables: Sequence[pa.Table]) -> pa.Table:
     """The tables as one. A column that one of them has as a dictionary array is one in all, with one dictionary of what it holds."""
-    fields = list(tables[0].schema)
-    encoded = [
-        name
-        for i, name in enumerate(tables[0].column_names)
-        if any(_is_encoded(t.schema.field(i).type) for t in tables)
-    ]
+    encoded = {field.name for table in tables for field in table.schema if _is_encoded(field.type)}
     if not encoded:
         return pa.concat_tables(tables)
+    fields = list(tables[0].schema)
     columns: list[Any] = []
     for i, field in enumerate(fields):
         chunks = [chunk for table in tables for chunk in table.column(i).chunks]

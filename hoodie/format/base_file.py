@@ -36,6 +36,9 @@ _TAIL_BYTES = 8
 _BEFORE_FILTER = tuple(b"\x18" + text(key) + b"\x18" for key in (BLOOM, BLOOM_OLD))
 """What stands before its text, in Thrift's compact protocol: the heads of two fields of bytes, and the first of them."""
 
+_FEW_KEYS = 64
+"""So many are compared by Python in less time than a call of Arrow takes."""
+
 # Below it a filter takes less room than the text around it.
 _LEAST_ENTRIES = 100
 
@@ -212,6 +215,10 @@ def key_range(keys: pa.ChunkedArray[Any] | pa.Array[Any]) -> tuple[str, str] | N
         raise KeyFieldError(f"{keys.null_count} of {len(keys)} record keys are null")
     if len(keys) == 0:
         return None
+    if len(keys) <= _FEW_KEYS:
+        texts: list[Any] = keys.to_pylist()
+        if all(map(str.isascii, texts)):
+            return min(texts), max(texts)
     if not _has_supplementary(keys):
         bounds = pc.min_max(keys)
         return bounds["min"].as_py(), bounds["max"].as_py()

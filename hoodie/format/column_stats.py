@@ -113,19 +113,19 @@ def _range_of_values(values: Any) -> ValueRange:
 
 
 def ranges_of_footer(
-    metadata: pq.FileMetaData, fields: Sequence[pa.Field], *, cut: bool = False, group: int | None = None
+    metadata: pq.FileMetaData,
+    fields: Sequence[pa.Field],
+    *,
+    cut: bool = False,
+    group: int | None = None,
+    places: Mapping[str, int] | None = None,
 ) -> dict[str, ValueRange]:
     """Bounds that a Parquet footer states for these columns of the file, of which `fields` gives the types.
 
-    `cut`: texts as they are written into commits. `group`: of this row group alone.
+    `cut`: texts as they are written into commits. `group`: of this row group alone. `places`: the `flat_places` of the file's schema.
     """
-    names = {field.name for field in fields}
-    schema, places = metadata.schema, {}
-    for number in range(metadata.num_columns):
-        column = schema.column(number)
-        path = column.path
-        if path in names and column.max_repetition_level == 0 and column.max_definition_level <= 1:
-            places[path] = number
+    if places is None:
+        places = flat_places(metadata.schema)
     numbers = range(metadata.num_row_groups) if group is None else [group]
     groups = [ranges for ranges in map(metadata.row_group, numbers) if ranges.num_rows]
     ranges = {}
@@ -134,6 +134,14 @@ def ranges_of_footer(
         value_range = UNKNOWN if place is None or not has_bounds(field.type) else _of_groups(groups, place, field.type)
         ranges[field.name] = _cut(value_range) if cut else value_range
     return ranges
+
+
+def flat_places(schema: pq.ParquetSchema) -> dict[str, int]:
+    """The numbers of the columns in which nothing is nested, by name."""
+    columns = enumerate(map(schema.column, range(len(schema))))
+    return {
+        each.path: place for place, each in columns if each.max_repetition_level == 0 and each.max_definition_level <= 1
+    }
 
 
 def _of_groups(groups: Sequence[pq.RowGroupMetaData], place: int, kind: pa.DataType) -> ValueRange:

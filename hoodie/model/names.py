@@ -64,11 +64,14 @@ def heartbeat_path(instant_time: str) -> str:
     return join(HEARTBEATS, instant_time)
 
 
+_NO_NAMES = frozenset(("", ".", ".."))
+
+
 def is_inside(path: str, *, may_be_root: bool = False) -> bool:
     """Whether a relative path stays below the folder it is relative to: no empty part, no `.`, no `..`, no NUL."""
     if path == "":
         return may_be_root
-    return "\0" not in path and not any(part in ("", ".", "..") for part in path.split("/"))
+    return "\0" not in path and _NO_NAMES.isdisjoint(path.split("/"))
 
 
 def is_partition_path(path: str) -> bool:

@@ -60,6 +60,7 @@ class LocalStorage(Storage):
 
     def __init__(self, root: str | os.PathLike[str], *, syncs: bool = True) -> None:
         self._root = os.path.abspath(os.fspath(root))
+        self._below = os.path.join(self._root, "")
         self._syncs = syncs
         self._syncs_together = True
         self.can = Capabilities(local_root=self._root)
@@ -350,7 +351,7 @@ class LocalStorage(Storage):
 
     def _absolute(self, path: str, *, may_be_root: bool = False) -> str:
         checked_path(path, under=self._root, may_be_root=may_be_root)
-        return os.path.join(self._root, path) if path else self._root
+        return f"{self._below}{path}" if path else self._root
 
     def _writable(self, path: str, *, may_be_root: bool = False) -> str:
         """The absolute path, once no link on the way to it leads out of the root (the root itself may be a link).
@@ -386,7 +387,7 @@ class LocalStorage(Storage):
         """The folder and those above it, up to the root."""
         while len(folder) > len(self._root):
             yield folder
-            folder = os.path.dirname(folder)
+            folder = folder[: folder.rfind(os.sep)] or os.sep
         if with_root:
             yield folder
 
