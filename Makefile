@@ -41,6 +41,8 @@ HDFS_JARS := $(JARS)/hdfs/.stamp
 LAKE_JARS := $(JARS)/lakes/.stamp
 # A broker of Kafka.
 KAFKA_JARS := $(JARS)/kafka/.stamp
+# Kafka Connect with Debezium, which reads the logs of databases into its topics.
+DEBEZIUM_JARS := $(JARS)/debezium/.stamp
 # HBase, which judges our HFiles.
 HBASE_JARS := $(JARS)/hbase/.stamp
 # HBase with its Thrift server, which has the keys of tables.
@@ -60,7 +62,7 @@ JUDGES := HOODIE_PEER_PYTHON=$(PEER)/bin/python HOODIE_BUNDLE_JAR=$(BUNDLE_JAR) 
 # Of the variants of long tests and comparisons one in so many; `make integration EVERY=1` runs all.
 EVERY ?= 12
 SAMPLE := HOODIE_EVERY=$(EVERY)
-SERVERS := HOODIE_VERSITYGW=$(VERSITYGW) HOODIE_HDFS_JARS=$(JARS)/hdfs HOODIE_KAFKA_JARS=$(JARS)/kafka HOODIE_HBASE_SERVER_JARS=$(JARS)/hbase-server HOODIE_AZURITE=$(AZURITE) HOODIE_GCS=$(FAKE_GCS)
+SERVERS := HOODIE_VERSITYGW=$(VERSITYGW) HOODIE_HDFS_JARS=$(JARS)/hdfs HOODIE_KAFKA_JARS=$(JARS)/kafka HOODIE_DEBEZIUM_JARS=$(JARS)/debezium HOODIE_HBASE_SERVER_JARS=$(JARS)/hbase-server HOODIE_AZURITE=$(AZURITE) HOODIE_GCS=$(FAKE_GCS)
 
 # Spark and the tests start hundreds of Python processes. Each would compile the sources anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -80,7 +82,7 @@ test: $(STAMP) ## unit, contract and Spark tests, those marked `long` left out
 	$(VENV)/bin/python -m pytest tests/spark -m 'spark and not long' -n 2 --dist loadfile
 
 # All that `make integration` installs: beside something else, as that is mostly waiting.
-environments: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(LAKE_JARS) $(HBASE_JARS) $(HBASE_SERVER_JARS) $(HDFS_JARS) $(KAFKA_JARS) $(VERSITYGW) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp)
+environments: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(LAKE_JARS) $(HBASE_JARS) $(HBASE_SERVER_JARS) $(HDFS_JARS) $(KAFKA_JARS) $(DEBEZIUM_JARS) $(VERSITYGW) $(SPARK_4.0)/.stamp $(LOWEST)/.stamp $(if $(NEWEST_PYTHON),$(NEWEST)/.stamp)
 
 integration: environments ## a sample of the long tests; compare with Apache Hudi, hudi-rs and Daft; Spark 3.5 and 4.0 (needs mvn once)
 	$(MAKE) --jobs=3 compare alone servers
@@ -104,12 +106,12 @@ bench: $(STAMP) $(BENCH_PEERS) ## measure beside plain pyarrow, plain Spark, Hud
 	$(VENV)/bin/python -m benchmarks.run --jars $(JARS) --embedded-python $(BENCH_EMBEDDED)/bin/python \
 		--spark4-python $(BENCH_SPARK)/bin/python --spark3-python $(PEER)/bin/python $(if $(SYSTEMS),--only $(SYSTEMS)) $(ARGS)
 
-soak: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HDFS_JARS) $(KAFKA_JARS) $(VERSITYGW) $(AZURITE) $(FAKE_GCS) $(OTHER_SPARKS:%=%/.stamp) ## long runs: histories, every crash, damaged tables, fuzzers, many writers, every Spark
+soak: $(STAMP) $(PEER_STAMP) $(BUNDLE_JAR) $(HDFS_JARS) $(KAFKA_JARS) $(DEBEZIUM_JARS) $(VERSITYGW) $(AZURITE) $(FAKE_GCS) $(OTHER_SPARKS:%=%/.stamp) ## long runs: histories, every crash, damaged tables, fuzzers, many writers, every Spark
 	$(MAKE) integration EVERY=1
 	HOODIE_SOAK=1 $(VENV)/bin/python -m pytest tests/test_history.py tests/write/test_bucket_history.py tests/test_consumer_histories.py tests/test_schedules.py \
 		tests/crash tests/corruption/test_whole_tables.py
 	HOODIE_SOAK=1 HOODIE_TABLE_VERSION=9 $(VENV)/bin/python -m pytest tests/test_history.py tests/write/test_bucket_history.py tests/test_schedules.py tests/crash/test_every_step.py
-	HOODIE_SOAK=1 $(JUDGES) $(SERVERS) $(VENV)/bin/python -m pytest $(ON_SERVERS) integration/test_*_with_hudi.py integration/test_version_9_in_turns.py integration/test_random_histories.py integration/test_fuzz_decoders.py integration/test_cluster.py integration/test_word_count.py integration/test_many_writers.py integration/test_kafka.py integration/test_kafka_on_spark.py integration/test_ingest_postgres.py -m integration
+	HOODIE_SOAK=1 $(JUDGES) $(SERVERS) $(VENV)/bin/python -m pytest $(ON_SERVERS) integration/test_*_with_hudi.py integration/test_version_9_in_turns.py integration/test_random_histories.py integration/test_fuzz_decoders.py integration/test_cluster.py integration/test_word_count.py integration/test_many_writers.py integration/test_kafka.py integration/test_kafka_on_spark.py integration/test_ingest_postgres.py integration/test_debezium.py -m integration
 	for venv in $(VENV) $(PEER) $(OTHER_SPARKS); do HOODIE_SOAK=1 $$venv/bin/python -m pytest tests/spark -m spark || exit 1; done
 
 docs: $(STAMP) ## the site of the pages, in build/site
@@ -189,6 +191,10 @@ $(HDFS_JARS): integration/hdfs-jars.xml
 	touch $@
 
 $(KAFKA_JARS): integration/kafka-jars.xml
+	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(@D))
+	touch $@
+
+$(DEBEZIUM_JARS): integration/debezium-jars.xml
 	mvn -q -B -f $< dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(@D))
 	touch $@
 

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from hoodie.filegroup.merge import fills_by_event_time, key_codes, without_value
 from hoodie.filegroup.ordering import Column, bools, ranks_of
 from hoodie.filegroup.picks import column_at
+from hoodie.filegroup.unavailable import is_unavailable
 from hoodie.model.enums import Fill, MergeMode
 from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.model.plans import MergeRule
@@ -71,9 +72,8 @@ def usable_values(rows: pa.Table | pa.RecordBatch, rule: MergeRule) -> Usable:
         if rule.fill is Fill.NULLS:
             if column.null_count:
                 result[field.name] = bools(pc.is_valid(column))
-        elif pa.types.is_string(field.type) or pa.types.is_binary(field.type):
-            marker = pa.scalar(rule.unavailable.encode(), pa.binary()).cast(field.type)
-            marked = bools(pc.fill_null(pc.equal(column, marker), False))
+        elif (found := is_unavailable(column, rule.unavailable)) is not None:
+            marked = bools(found)
             if marked.any():
                 result[field.name] = ~marked
     return result

@@ -90,7 +90,7 @@ def within_batch(rule: MergeRule) -> MergeRule:
     """The rule for rows of one key inside one batch: payload classes reduce those by ordering value, whatever comes later."""
     if not rule.payload:
         return rule
-    fill = rule.fill if fills_by_event_time(rule) else None
+    fill = rule.fill if fills_by_event_time(rule) or rule.fill is Fill.UNAVAILABLE else None
     return replace(rule, mode=MergeMode.EVENT_TIME_ORDERING, fill=fill, payload=False)
 
 

@@ -7,6 +7,7 @@ the one before, with where the event stands in the log. Order and deletes are th
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -15,12 +16,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import OptionError
-from hoodie.ingestion.formats import fitting, shown, with_types
+from hoodie.filegroup.unavailable import forms_in_text, is_unavailable
+from hoodie.ingestion.formats import fitting, is_read_from_json, shown, with_types
 from hoodie.ingestion.salvage import with_columns_of, with_known_types
 from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round, Source
 from hoodie.model.enums import Fill
 from hoodie.model.meta_fields import IS_DELETED
+from hoodie.model.results import format_count
 from hoodie.options.table import TableConfig
+
+log = logging.getLogger("hoodie")
 
 OPERATION, DMS_OPERATION = "_change_operation_type", "Op"
 DELETE = "d"
@@ -110,8 +115,15 @@ class Changes:
     """Columns without which a stored row is not found, beside the record key."""
 
     def schema_of_events(self, row_schema: pa.Schema | None) -> pa.Schema | None:
-        """The schema by which events are read, for rows of `row_schema`; None if Debezium wraps the rows."""
-        return row_schema if self.kind == "dms" else None
+        """The schema by which events are read, for rows of `row_schema`.
+
+        Of a row that Debezium wraps it has the lists: without it nothing says what is in a list if all are empty. Other values
+        get their types after they are read, since a number may be there as a text.
+        """
+        if self.kind == "dms" or row_schema is None:
+            return row_schema
+        lists = [each for each in row_schema if pa.types.is_nested(each.type) and is_read_from_json(each.type)]
+        return pa.schema([(name, pa.struct(lists)) for name in (_BEFORE, _AFTER)]) if lists else None
 
     def rows_of(self, events: pa.Table, schema: pa.Schema | None) -> tuple[pa.Table, list[BadRecord]]:
         """The rows that events are about, and events that cannot be taken."""
@@ -133,8 +145,8 @@ class Changes:
         return self._flagged(_without(events, events, wrong, bad), DMS_OPERATION, "D")
 
     def _of_debezium(self, events: pa.Table, bad: list[BadRecord]) -> pa.Table:
-        log = LOGS[self.kind]
-        columns = {name: _at(events, path, kind) for name, (path, kind) in log.columns.items()}
+        kind = LOGS[self.kind]
+        columns = {name: _at(events, path, its_type) for name, (path, its_type) in kind.columns.items()}
         operation = columns[OPERATION]
         is_delete = pc.fill_null(pc.equal(operation, DELETE), False)
         before, after = _image(events, _BEFORE), _image(events, _AFTER)
@@ -143,12 +155,12 @@ class Changes:
             (pc.is_null(operation), "it has no operation (op): it is no event of Debezium"),
             (pc.equal(operation, "t"), "a truncate: the rows stay in the table; delete them there"),
             (_none_of(operation, ["c", "r", "u", "d"]), "its operation (op) is not c, r, u or d"),
-            (_none_of(connector, log.connectors), f"it is not of a connector of {self.kind} (source.connector)"),
+            (_none_of(connector, kind.connectors), f"it is not of a connector of {self.kind} (source.connector)"),
             (pc.and_(is_delete, _is_null(before)), "a delete without the row before: its key is not known"),
             (pc.and_(pc.invert(is_delete), _is_null(after)), "it has no row after the change"),
             *(
-                (pc.is_null(columns[name]), f"it has no place in the log ({log.columns[name][0]})")
-                for name in log.place
+                (pc.is_null(columns[name]), f"it has no place in the log ({kind.columns[name][0]})")
+                for name in kind.place
             ),
         ]
         mask, reasons = _judged(wrong)
@@ -168,6 +180,9 @@ class Changes:
             return rows
         if self.kind == "mysql":
             rows = rows.append_column("_event_seq", _sequence(rows))
+        if self.kind == "postgres":
+            rows = _with_one_marker(rows)
+            _warn_of_holes(rows)
         wrong = [*self._unfindable(rows, pc.equal(rows.column(OPERATION), DELETE)), *self._unavailable(rows)]
         return self._flagged(_without(rows, rows, wrong, bad), OPERATION, DELETE)
 
@@ -180,11 +195,12 @@ class Changes:
     def _unavailable(self, rows: pa.Table) -> Iterator[tuple[Any, str]]:
         """Values that did not change and are not in the log."""
         for field in rows.schema if self.kind == "postgres" and not self.fills else ():
-            if pa.types.is_string(field.type):
+            marked = is_unavailable(rows.column(field.name), _UNAVAILABLE)
+            if marked is not None:
                 sentence = (
                     f"{field.name} is not in the log since it did not change (TOAST): make the table with changes="
                 )
-                yield pc.equal(rows.column(field.name), _UNAVAILABLE), sentence
+                yield marked, sentence
 
     def _flagged(self, rows: pa.Table, field: str, marker: str) -> pa.Table:
         if not self.flags_deletes or not rows.num_rows:
@@ -289,6 +305,33 @@ def _meets(field: pa.Field[Any], image: pa.StructType) -> bool:
     except pa.ArrowException:
         return False
     return True
+
+
+def _with_one_marker(rows: pa.Table) -> pa.Table:
+    """A text that is the marker in another form, as bytes are in JSON, becomes the marker, which Apache Hudi knows."""
+    others = pa.array(forms_in_text(_UNAVAILABLE)[1:])
+    for number, field in enumerate(rows.schema):
+        if pa.types.is_string(field.type):
+            column = rows.column(field.name)
+            marked = pc.is_in(column, value_set=others)
+            if pc.any(marked).as_py():
+                rows = rows.set_column(number, field, pc.if_else(marked, _UNAVAILABLE, column))
+    return rows
+
+
+def _warn_of_holes(rows: pa.Table) -> None:
+    """An insert has all of its values, unless it is what PostgreSQL makes of an update of the key."""
+    inserts = rows.filter(pc.equal(rows.column(OPERATION), "c"))
+    for name in inserts.column_names:
+        marked = is_unavailable(inserts.column(name), _UNAVAILABLE)
+        if marked is not None and (count := pc.sum(marked).as_py()):
+            log.warning(
+                "%s whose key changed: column %s did not, and is not in the log (TOAST). It has the text %s now: set REPLICA IDENTITY "
+                "FULL in PostgreSQL, and write these rows there again",
+                format_count(count, "row"),
+                name,
+                _UNAVAILABLE,
+            )
 
 
 def _sequence(rows: pa.Table) -> Any:

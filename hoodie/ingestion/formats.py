@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple
@@ -21,6 +22,7 @@ from hoodie.ingestion.source import BadRecord
 _LONGEST_BLOCK = 2**31 - 1
 _LONGEST_CONTENT = 10_000
 _SMALLEST_BLOCK = 1 << 20
+_NO_FINITE_NUMBERS = (b'"NaN"', b'"Infinity"', b'"-Infinity"')
 
 
 class DecodedRows(NamedTuple):
@@ -59,13 +61,25 @@ def of_most_lines(schemas_of_lines: Iterable[tuple[int, pa.Schema]], types: pa.S
 
 
 def types_of_lines(content: bytes, types: pa.Schema | None) -> Iterator[tuple[int, pa.Schema]]:
-    """How many lines have which columns: of the whole, or of the parts of it that can be read."""
+    """How many lines have which columns: of the whole, or of the parts of it that can be read.
+
+    Lines with a text that may be a number do not count: what the column is, others say.
+    """
     try:
         rows = read_json(content, types)
-        yield rows.num_rows, pa.schema([pa.field(each.name, _as_text(each.type)) for each in rows.schema])
+        yield (
+            rows.num_rows - _unsure(content),
+            pa.schema([pa.field(each.name, _as_text(each.type)) for each in rows.schema]),
+        )
     except pa.ArrowInvalid:
         for part in _halves(content):
             yield from types_of_lines(part, types)
+
+
+def _unsure(content: bytes) -> int:
+    if not any(each in content for each in _NO_FINITE_NUMBERS):
+        return 0
+    return sum(any(each in line for each in _NO_FINITE_NUMBERS) for line in content.splitlines())
 
 
 def wider(first: pa.Schema, second: pa.Schema) -> pa.Schema:
@@ -102,6 +116,35 @@ def _halves(content: bytes) -> list[bytes]:
 
 
 def read_json(content: bytes, types: pa.Schema | None) -> pa.Table:
+    """Raises ArrowInvalid: a line is no object, or a value is not of its type; which one is not said."""
+    try:
+        return _read_json(content, types)
+    except pa.ArrowInvalid:
+        line = content.strip()
+        if types is None or b"\n" in line or not any(each in line for each in _NO_FINITE_NUMBERS):
+            raise
+        return _read_json(_with_bare_numbers(line, types), types)
+
+
+def _with_bare_numbers(line: bytes, types: pa.Schema) -> bytes:
+    try:
+        return json.dumps(_with_numbers(json.loads(line), pa.struct(list(types)))).encode()
+    except ValueError:
+        return line
+
+
+def _with_numbers(value: Any, kind: pa.DataType) -> Any:
+    """JSON has no NaN: writers of JSON, Debezium and Spark among them, give a text. Only a column of numbers has one."""
+    if isinstance(value, dict) and pa.types.is_struct(kind):
+        types = {each.name: each.type for each in kind}
+        return {name: _with_numbers(each, types.get(name, pa.null())) for name, each in value.items()}
+    if isinstance(value, list) and pa.types.is_list(kind):
+        return [_with_numbers(each, kind.value_type) for each in value]
+    is_number = pa.types.is_floating(kind) and isinstance(value, str)
+    return float(value) if is_number and f'"{value}"'.encode() in _NO_FINITE_NUMBERS else value
+
+
+def _read_json(content: bytes, types: pa.Schema | None) -> pa.Table:
     # One block: types are inferred of all rows, and not of the first megabyte.
     size = min(max(len(content) + 1, _SMALLEST_BLOCK), _LONGEST_BLOCK)
     return pyarrow.json.read_json(
@@ -113,9 +156,17 @@ def read_json(content: bytes, types: pa.Schema | None) -> pa.Table:
 
 def _json_type(kind: pa.DataType) -> pa.DataType:
     """By which a value of the type is read from JSON: as a text, where Arrow reads no such thing."""
-    if pa.types.is_nested(kind) or pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind):
-        return kind
-    return pa.string()
+    return kind if pa.types.is_nested(kind) or is_read_from_json(kind) else pa.string()
+
+
+def is_read_from_json(kind: pa.DataType) -> bool:
+    """Arrow reads values of the type from JSON as they are: numbers, texts, and what is made of them."""
+    if pa.types.is_list(kind):
+        return is_read_from_json(kind.value_type)
+    if pa.types.is_struct(kind):
+        return all(is_read_from_json(each.type) for each in kind)
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return is_number or pa.types.is_boolean(kind) or pa.types.is_string(kind)
 
 
 def _as_text(kind: pa.DataType) -> pa.DataType:

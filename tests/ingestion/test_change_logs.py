@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import secrets
@@ -134,6 +135,82 @@ def test_a_value_that_is_not_in_the_log_stays_what_it_was(plain: Landing) -> Non
     plain.put(event("u", 2, {"id": 1, "v": "__debezium_unavailable_value", "n": 2}))
     assert hoodie.ingest(plain.folder, t, changes="postgres").bad == 0
     assert rows(t, "id", "v", "n") == [(1, "long", 2)]
+
+
+MARKER = "__debezium_unavailable_value"
+FORMS: Mapping[str, Any] = {
+    "text": MARKER,
+    "bytes": base64.b64encode(MARKER.encode()).decode(),
+    "hstore": json.dumps({MARKER: MARKER}, separators=(",", ":")),
+    "texts": [MARKER],
+    "numbers": list(MARKER.encode()),
+    "uuids": ["b68a35a7-17ad-35b3-af2a-ae46edb4545a"],
+    "chunks": [base64.b64encode(MARKER.encode()).decode()],
+}
+"""As Debezium writes it into columns of these types."""
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_value_of_any_type_that_is_not_in_the_log_stays_what_it_was(
+    plain: Landing, version: str, table_type: str, rounds: int
+) -> None:
+    """Also if both events of a row come in one round."""
+    t = target()
+    stored = {
+        name: [1, 2] if name == "numbers" else ["a"] if isinstance(form, list) else "a" for name, form in FORMS.items()
+    }
+    events = [event("c", 1, {"id": 1, "n": 1, **stored}), event("u", 2, {"id": 1, "n": 2, **FORMS})]
+    created = {"record_key": "id", "table_type": table_type, "options": {"hoodie.write.table.version": version}}
+    for some in [events] if rounds == 1 else [events[:1], events[1:]]:
+        plain.put(*some)
+        hoodie.ingest(plain.folder, t, changes="postgres", **created)
+    assert rows(t, "id", "n", *FORMS) == [(1, 2, *stored.values())]
+
+
+@pytest.mark.parametrize("column", sorted(FORMS))
+def test_a_table_that_does_not_merge_so_refuses_a_value_of_any_type_that_is_not_in_the_log(
+    plain: Landing, column: str
+) -> None:
+    t = hoodie.create_table(target(), {"id": "int64"}, record_key="id")
+    plain.put(event("c", 1, {"id": 1}), event("u", 2, {"id": 2, column: FORMS[column]}))
+    assert hoodie.ingest(plain.folder, t, changes="postgres").bad == 1
+    assert rows(t.uri, "id") == [(1,)]
+
+
+def test_a_row_whose_key_changed_and_that_is_not_whole_is_told(
+    plain: Landing, caplog: pytest.LogCaptureFixture
+) -> None:
+    t = target()
+    plain.put(
+        event("c", 1, {"id": 1, "v": "long"}), event("d", 2, None, {"id": 1}), event("c", 2, {"id": 2, "v": MARKER})
+    )
+    hoodie.ingest(plain.folder, t, changes="postgres", record_key="id")
+    assert rows(t, "id", "v") == [(2, MARKER)]
+    assert "1 row whose key changed: column v did not" in caplog.text
+
+
+def test_empty_lists_and_numbers_that_are_not_finite_are_values(plain: Landing) -> None:
+    t = target()
+    plain.put(event("c", 1, {"id": 1, "tags": ["a"], "f": 0.5}), event("c", 2, {"id": 2, "f": "NaN", "s": "NaN"}))
+    assert hoodie.ingest(plain.folder, t, changes="postgres", record_key="id").bad == 0
+    plain.put(event("u", 3, {"id": 1, "tags": [], "f": "-Infinity"}))
+    assert hoodie.ingest(plain.folder, t, changes="postgres").bad == 0
+    plain.put(
+        event("c", 4, {"id": 3, "f": "NaN"}),
+        event("c", 5, {"id": 4, "f": "Infinity"}),
+        event("c", 6, {"id": 5, "f": 1.0}),
+    )
+    assert hoodie.ingest(plain.folder, t, changes="postgres").bad == 0
+    found = [tuple(map(str, row)) for row in rows(t, "id", "f", "s", "tags")]
+    assert found == [
+        ("1", "-inf", "None", "[]"),
+        ("2", "nan", "NaN", "None"),
+        ("3", "nan", "None", "None"),
+        ("4", "inf", "None", "None"),
+        ("5", "1.0", "None", "None"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -118,3 +118,15 @@ def test_a_damaged_file_is_one_bad_record(kind: str) -> None:
 def test_formats_are_known_by_the_ends_of_names() -> None:
     assert {kind: format_of(f"A{ends[0].upper()}") for kind, (_, ends) in FORMATS.items()} == {k: k for k in FORMATS}
     assert format_of("a.txt") is None
+
+
+def test_a_text_is_no_number_but_nan_in_a_column_of_numbers_and_stays_a_text_elsewhere() -> None:
+    lines = b'{"f": 0.5}\n{"f": 1.5, "s": "NaN", "l": [{"x": 1.0}]}\n{"f": "NaN", "s": "a", "l": [{"x": "-Infinity"}]}\n{"f": "1.5"}\n{"f": "NaN"'
+    rows, bad = decoder("json")("a.json", lines, None)
+    assert rows.schema.field("s").type == pa.string()
+    assert [str(row) for row in rows.to_pylist()] == [
+        "{'f': 0.5, 's': None, 'l': None}",
+        "{'f': 1.5, 's': 'NaN', 'l': [{'x': 1.0}]}",
+        "{'f': nan, 's': 'a', 'l': [{'x': -inf}]}",
+    ]
+    assert len(bad) == 2

@@ -25,7 +25,7 @@ def programs() -> Path | None:
 
 
 @contextmanager
-def postgres(bin_folder: Path) -> Iterator[str]:
+def postgres(bin_folder: Path, **settings: str) -> Iterator[str]:
     """Its address; user `postgres` needs no password."""
     user = "nobody" if os.geteuid() == 0 else None  # PostgreSQL does not run as root
     with tempfile.TemporaryDirectory(prefix="hoodie-postgres-", dir="/tmp") as folder:
@@ -40,6 +40,7 @@ def postgres(bin_folder: Path) -> Iterator[str]:
             cwd=folder,
         )
         command = [bin_folder / "postgres", "-D", data, "-p", str(port), "-k", folder, "-F"]
+        command += [f"--{name}={value}" for name, value in settings.items()]
         log = Path(folder) / "log"
         with log.open("wb") as out:
             process = subprocess.Popen(
