@@ -9,21 +9,22 @@ from __future__ import annotations
 import base64
 import hashlib
 import uuid
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 
-def is_unavailable(column: pa.Array | pa.ChunkedArray, marker: str) -> pa.Array | pa.ChunkedArray | None:
+def is_unavailable(column: pa.Array | pa.ChunkedArray, marker: str) -> pa.ChunkedArray | None:
     """True for each value that is the marker, never null; None: no value of this type is."""
     kind = column.type
+    chunks: Any = [column] if isinstance(column, pa.Array) else column.chunks
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_binary(kind):
-        return pc.fill_null(pc.equal(column, pa.scalar(marker.encode(), pa.binary()).cast(kind)), False)
+        text = pa.scalar(marker.encode(), pa.binary()).cast(kind)
+        return pa.chunked_array([pc.fill_null(pc.equal(each, text), False) for each in chunks], pa.bool_())
     if pa.types.is_list(kind) and (pa.types.is_string(kind.value_type) or pa.types.is_integer(kind.value_type)):
-        if isinstance(column, pa.Array):
-            return _lists(column, marker)
-        return pa.chunked_array([_lists(chunk, marker) for chunk in column.chunks], pa.bool_())
+        return pa.chunked_array([_lists(each, marker) for each in chunks], pa.bool_())
     return None
 
 

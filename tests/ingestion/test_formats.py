@@ -121,7 +121,8 @@ def test_formats_are_known_by_the_ends_of_names() -> None:
 
 
 def test_a_text_is_no_number_but_nan_in_a_column_of_numbers_and_stays_a_text_elsewhere() -> None:
-    lines = b'{"f": 0.5}\n{"f": 1.5, "s": "NaN", "l": [{"x": 1.0}]}\n{"f": "NaN", "s": "a", "l": [{"x": "-Infinity"}]}\n{"f": "1.5"}\n{"f": "NaN"'
+    lines = b'{"f": 0.5}\n{"f": 1.5, "s": "NaN", "l": [{"x": 1.0}]}\n'
+    lines += b'{"f": "NaN", "s": "a", "l": [{"x": "-Infinity"}]}\n{"f": "1.5"}\n{"f": "NaN"'
     rows, bad = decoder("json")("a.json", lines, None)
     assert rows.schema.field("s").type == pa.string()
     assert [str(row) for row in rows.to_pylist()] == [
