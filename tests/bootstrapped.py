@@ -16,7 +16,7 @@ import pyarrow as pa
 from hoodie.hfile.reader import HFileReader
 from hoodie.hfile.source import BufferSource
 from hoodie.hfile.writer import HFileWriter
-from hoodie.view.bootstrap import INDEX
+from hoodie.model.names import BOOTSTRAP_INDEX, BOOTSTRAP_INDEX_BY_FILE
 
 ZIP = Path(__file__).with_name("bootstrapped.zip")
 
@@ -32,15 +32,16 @@ def bootstrapped(folder: Path, name: str) -> Bootstrapped:
     with zipfile.ZipFile(ZIP) as stored:
         stored.extractall(folder, [each for each in stored.namelist() if each.startswith(f"{name}/")])
     root = folder / name
-    index = root / "table" / INDEX
-    cells = HFileReader(BufferSource(index.read_bytes(), INDEX))
-    moved = io.BytesIO()
-    writer = HFileWriter(moved)
-    for batch in cells.scan():
-        values = [_moved(value, root / "source") for value in batch.column("value").to_pylist()]
-        writer.write(batch.column("key"), pa.array(values, pa.large_binary()))
-    writer.finish()
-    index.write_bytes(moved.getvalue())
+    for path in (BOOTSTRAP_INDEX, BOOTSTRAP_INDEX_BY_FILE):
+        index = root / "table" / path
+        cells = HFileReader(BufferSource(index.read_bytes(), path))
+        moved = io.BytesIO()
+        writer = HFileWriter(moved)
+        for batch in cells.scan():
+            values = [_moved(value, root / "source") for value in batch.column("value").to_pylist()]
+            writer.write(batch.column("key"), pa.array(values, pa.large_binary()))
+        writer.finish()
+        index.write_bytes(moved.getvalue())
     rows = json.loads((root / "expected.json").read_text())["rows"]
     return Bootstrapped(root / "table", root / "source", rows)
 
@@ -48,7 +49,8 @@ def bootstrapped(folder: Path, name: str) -> Bootstrapped:
 def _moved(value: bytes, source: Path) -> bytes:
     reader = fastavro.reader(io.BytesIO(value))
     (record,) = reader
-    for each in record["fileIdToBootstrapFile"].values():
+    by_file = record.get("bootstrapFileStatus")
+    for each in record["fileIdToBootstrapFile"].values() if by_file is None else [by_file]:
         each["path"]["uri"] = f"file:{source}{each['path']['uri'].partition('/source')[2]}"
     made = io.BytesIO()
     fastavro.writer(made, reader.writer_schema, [record])

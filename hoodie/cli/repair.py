@@ -28,7 +28,7 @@ def register(to: Commands) -> None:
         metavar="WHAT",
         nargs="?",
         choices=[kind.value for kind in RepairKind],
-        help="partition-metadata, stray-files, plans, metadata-table or properties (default: all but properties)",
+        help="partition-metadata, stray-files, plans, metadata-table, bootstrap-index or properties (default: all but properties)",
     )
     added.add_argument(
         "--set",

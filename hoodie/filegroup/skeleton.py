@@ -16,37 +16,60 @@ from hoodie.format.parquet_file import open_parquet
 from hoodie.keygen.virtual_columns import FolderValues, repeated
 from hoodie.model.files import SourceFile
 from hoodie.model.meta_fields import META_COLUMNS
-from hoodie.storage.base import Storage
+from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.object_store import ObjectStorage
 from hoodie.storage.uri import open_storage, scheme_of
+
+HAS_COLUMNS = ", which has the columns of "
+"""In each error about a source: its address stands before it."""
+
+
+def source_folder(table: Storage, folder: str) -> Storage:
+    """A folder of files that a table was bootstrapped from, as the index calls it."""
+    # Nothing is encoded in what Hadoop makes of a path: %20 is part of a name, and so it is in a path of this machine.
+    is_local = folder.startswith("file:")
+    place = "/" + folder.removeprefix("file:").lstrip("/") if is_local else folder.replace("%", "%25")
+    alike = isinstance(table, ObjectStorage) and scheme_of(place) == scheme_of(table.uri)
+    return open_storage(place, table.how if alike and isinstance(table, ObjectStorage) else None)
+
+
+def require_source(source: SourceFile, info: FileInfo | None, *, skeleton: str) -> None:
+    """See that the file that has the other columns of a skeleton is there, and as large as it was.
+
+    Raises:
+        MissingFileError: it is gone. CorruptFileError: it is not the file that was bootstrapped.
+    """
+    where = f"{source.uri}{HAS_COLUMNS}{skeleton}"
+    if info is None or info.is_folder:
+        raise MissingFileError(f"{where}, is gone: {_ADVICE}")
+    if info.size_bytes != source.size_bytes:
+        raise CorruptFileError(
+            f"{where}, was changed: it had {source.size_bytes} bytes, and has {info.size_bytes}; {_ADVICE}"
+        )
+
+
+_ADVICE = "put the file back that the table was bootstrapped from"
 
 
 def source_of(table: Storage, source: SourceFile, *, skeleton: str, rows: int) -> pq.ParquetFile:
     """The file that has the other columns of a skeleton with so many rows; its caller closes it.
 
     Raises:
-        MissingFileError: it is gone. CorruptFileError: it is not the file that was bootstrapped.
+        MissingFileError, CorruptFileError: as `require_source`; or it has other rows.
     """
     folder, _, name = source.uri.rpartition("/")
-    # Nothing is encoded in what Hadoop makes of a path: %20 is part of a name, and so it is in a path of this machine.
-    is_local = folder.startswith("file:")
-    place = "/" + folder.removeprefix("file:").lstrip("/") if is_local else folder.replace("%", "%25")
-    alike = isinstance(table, ObjectStorage) and scheme_of(place) == scheme_of(table.uri)
-    storage = open_storage(place, table.how if alike and isinstance(table, ObjectStorage) else None)
-    where = f"{source.uri}, which has the columns of {skeleton}"
-    advice = "put the file back that the table was bootstrapped from"
+    storage = source_folder(table, folder)
+    where = f"{source.uri}{HAS_COLUMNS}{skeleton}"
     try:
-        size = storage.stat(name).size_bytes
+        require_source(source, storage.stat(name), skeleton=skeleton)
         stream = storage.open_input(name)
     except FileNotFoundError as exc:
-        raise MissingFileError(f"{where}, is gone: {advice}") from exc
+        raise MissingFileError(f"{where}, is gone: {_ADVICE}") from exc
     try:
-        if size != source.size_bytes:
-            raise CorruptFileError(f"{where}, was changed: it had {source.size_bytes} bytes, and has {size}; {advice}")
         file = open_parquet(stream, path=where)
         if file.metadata.num_rows != rows:
             raise CorruptFileError(
-                f"{where}, was changed: {rows} rows are known, and it has {file.metadata.num_rows}; {advice}"
+                f"{where}, was changed: {rows} rows are known, and it has {file.metadata.num_rows}; {_ADVICE}"
             )
     except CorruptFileError:
         stream.close()
@@ -74,7 +97,7 @@ def skeleton_batches(
         stored = set(file.schema_arrow.names)
         data = [name for name in names if name in stored and name not in META_COLUMNS]
         left = read(skeleton, meta, size_bytes=0, path=path)
-        right = read(file, data, size_bytes=source.size_bytes, path=source.uri)
+        right = read(file, data, size_bytes=source.size_bytes, path=f"{source.uri}{HAS_COLUMNS}{path}")
         folders = _folder_columns(source, names, schema, stored, partition_path)
         all_names = [*meta, *data, *folders]
         for one, other in _aligned(left, right):

@@ -20,7 +20,7 @@ from hoodie.filegroup.conform import conform
 from hoodie.filegroup.log_scan import LogRecords, read_log_records
 from hoodie.filegroup.missing_file import missing_file_error
 from hoodie.filegroup.picks import in_few_batches, rows_at
-from hoodie.filegroup.skeleton import skeleton_batches
+from hoodie.filegroup.skeleton import HAS_COLUMNS, skeleton_batches
 from hoodie.filegroup.sought_rows import can_seek, sought_rows
 from hoodie.filegroup.stored_merge import Newer, merge_with_stored
 from hoodie.format.base_file import BaseFileFooter, parted_footer, read_footer
@@ -297,11 +297,13 @@ def read_base_file(
         return
     renames = None if history is None else renames_for(history, base.instant, path=base.path)
     where = f"{base.path} of table {storage.uri}"
+    uri = base.source_uri if isinstance(base, BaseFile) else None
+    columns_of = where if uri is None else f"{uri}{HAS_COLUMNS}{where}"
     stored = schema if unstored is None else unstored.decoded(schema)
     names = stored.names if renames is None else renames.sources(stored.names)
     with open_base_file(storage, base) as (file, _):
         for batch in stored_batches(storage, file, base, stored, names, batch_rows=batch_rows, path=where):
-            rows = conform(batch if renames is None else renames.apply(batch), stored, path=where)
+            rows = conform(batch if renames is None else renames.apply(batch), stored, path=columns_of)
             yield rows if unstored is None else unstored.completed(rows, schema, base.path)
 
 

@@ -227,9 +227,9 @@ class CompletionLayout(Layout):
         if not numbers:
             return ()
         newest = max(numbers)
-        if _VERSION_FILE in names:
+        if ARCHIVE_VERSION in names:
             # The file is replaced after the manifest is there; while it is being written the greatest number counts.
-            text = read(_VERSION_FILE).decode("ascii", "replace").strip()
+            text = read(ARCHIVE_VERSION).decode("ascii", "replace").strip()
             newest = int(text) if text.isdigit() and int(text) in numbers else newest
         name = numbers[newest]
         return tuple(sorted(hoodie.format.archive.decode_manifest(read(name), path=f"{path}{name}")))
@@ -247,7 +247,7 @@ class CompletionLayout(Layout):
         return hoodie.format.archive.decode_lsm_commits(data, actions, path=path)
 
 
-_VERSION_FILE = "_version_"
+ARCHIVE_VERSION = "_version_"
 
 V6: Layout = InstantLayout(
     TableVersion.V6,

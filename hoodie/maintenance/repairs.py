@@ -34,7 +34,7 @@ class Repairs(OpenTable):
         "partition-metadata" rewrites missing and damaged partition metadata files. "stray-files" moves away data files that belong to
         no completed instant; `undo_repair` puts them back. "plans" removes plans of cleans, rollbacks, restores and compactions that
         are damaged or name missing files; services plan again. "metadata-table" drops a metadata table that is behind, damaged or
-        wrong.
+        wrong. "bootstrap-index" writes a damaged file of a bootstrap's index from the other one.
 
         Args:
             what: one of these, or several; None: all of them.

@@ -32,6 +32,7 @@ class RepairKind(StrEnum):
     STRAY_FILES = "stray-files"
     PLANS = "plans"
     METADATA_TABLE = "metadata-table"
+    BOOTSTRAP_INDEX = "bootstrap-index"
     PROPERTIES = "properties"
     """By `repair_properties` only."""
 
@@ -93,6 +94,7 @@ class RepairResult(BriefRepr):
             (RepairKind.STRAY_FILES, "stray file"),
             (RepairKind.PLANS, "damaged plan"),
             (RepairKind.METADATA_TABLE, "metadata table"),
+            (RepairKind.BOOTSTRAP_INDEX, "file of the bootstrap index"),
         ):
             count = len(self.of(kind))
             if count:

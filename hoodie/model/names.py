@@ -30,7 +30,14 @@ METADATA_TABLE = f"{HOODIE}/metadata"
 PROPERTIES = f"{HOODIE}/hoodie.properties"
 PROPERTIES_BACKUP = f"{HOODIE}/hoodie.properties.backup"
 PARTITION_METADATA = ".hoodie_partition_metadata"
+AUXILIARY = ".hoodie/.aux"
 BOOTSTRAP_BEGUN = ".hoodie/.aux/.bootstrap/begun.json"
+BOOTSTRAP_INDEX = (
+    ".hoodie/.aux/.bootstrap/.partitions/00000000-0000-0000-0000-000000000000-0_1-0-1_00000000000001.hfile"
+)
+"""Which files have the columns of the base files of a bootstrap, by their partition, and"""
+BOOTSTRAP_INDEX_BY_FILE = BOOTSTRAP_INDEX.replace("/.partitions/", "/.fileids/")
+"""the same by their file groups."""
 """Ours: stands until a migration in place has made a table."""
 PARQUET = ".parquet"
 MAX_NAME = 1024

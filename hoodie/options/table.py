@@ -68,7 +68,7 @@ KEYGEN_CLASS = "hoodie.table.keygenerator.class"
 _BASE_FORMAT = "hoodie.table.base.file.format"
 _LOG_FORMAT = "hoodie.table.log.file.format"
 _MANY_FORMATS = "hoodie.table.multiple.base.file.formats.enable"
-_BOOTSTRAP = "hoodie.bootstrap.base.path"
+BOOTSTRAP_BASE = "hoodie.bootstrap.base.path"
 _TIMEZONE = "hoodie.table.timeline.timezone"
 META_FIELDS = "hoodie.populate.meta.fields"
 HIVE_STYLE = "hoodie.datasource.write.hive_style_partitioning"
@@ -165,7 +165,7 @@ class TableConfig:
     @property
     def bootstrap_base(self) -> str:
         """Where the files stand that the table was bootstrapped from; empty: it was not."""
-        return self.raw.get(_BOOTSTRAP, "")
+        return self.raw.get(BOOTSTRAP_BASE, "")
 
     @property
     def layout(self) -> Layout:

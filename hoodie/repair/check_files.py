@@ -10,7 +10,7 @@ from hoodie.model.enums import Action, TableType
 from hoodie.model.files import FileGroupId
 from hoodie.model.findings import RepairKind
 from hoodie.model.instant import InstantTime
-from hoodie.model.names import METADATA_TABLE, PARTITION_METADATA, PROPERTIES_BACKUP, SET_ASIDE
+from hoodie.model.names import BOOTSTRAP_INDEX, METADATA_TABLE, PARTITION_METADATA, PROPERTIES_BACKUP, SET_ASIDE
 from hoodie.model.payloads import CommitMetadata
 from hoodie.model.results import format_count, format_size
 from hoodie.options.compatibility import check_writable
@@ -54,7 +54,8 @@ def data_files(look: Inspection) -> Iterator[Hit]:
                 view.latest_slices()  # which also asks whether the folders are partitions
         except HoodieError as exc:
             text = look.plain(exc)
-            elsewhere = any(each in text for each in (f"{PARTITION_METADATA} is gone", *plans))  # another check's
+            others = (f"{PARTITION_METADATA} is gone", BOOTSTRAP_INDEX, *plans)
+            elsewhere = any(each in text for each in others)  # another check's
             if text not in reports and not elsewhere:
                 reports.add(text)
                 yield Hit(text)

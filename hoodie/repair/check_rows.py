@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from hoodie.errors import HoodieError
 from hoodie.filegroup.log_scan import rows_elsewhere
 from hoodie.filegroup.row_copies import read_row_copy, row_copies_of
+from hoodie.filegroup.skeleton import HAS_COLUMNS
 from hoodie.filegroup.slice_reader import in_memory, needed_columns, read_slice
 from hoodie.format.base_file import BaseFileFooter, key_range, read_footer
 from hoodie.format.key_map import KeyMap, key_map_of
@@ -254,7 +255,8 @@ def rows(look: Inspection) -> Iterator[Hit]:
     """Rows that cannot be read, or are of another file group than the file that they lie in."""
     for keys in all_rows(look).keys:
         if isinstance(keys, str):
-            yield Hit(keys)
+            if HAS_COLUMNS not in keys:  # else `check_sources` says it
+                yield Hit(keys)
         else:
             yield from map(Hit, keys.foreign)
 

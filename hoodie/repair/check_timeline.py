@@ -6,14 +6,18 @@ import shlex
 from collections.abc import Iterator
 
 from hoodie.errors import CorruptFileError, HoodieError
+from hoodie.format.archive import manifest_number
 from hoodie.format.hash_ring import parse_ring
-from hoodie.format.layout import LAYOUTS, TIMELINES
+from hoodie.format.layout import ARCHIVE_VERSION, LAYOUTS
 from hoodie.lock.file_lock import LOCK_PATH
 from hoodie.model.buckets import RING_FILE, RINGS
 from hoodie.model.enums import Action, State
 from hoodie.model.findings import RepairKind
 from hoodie.model.instant import BOOTSTRAP_INSTANTS, Instant, is_instant_time, parse_instant
 from hoodie.model.names import (
+    AUXILIARY,
+    BOOTSTRAP_INDEX,
+    BOOTSTRAP_INDEX_BY_FILE,
     COMPLETES_AS,
     CONSUMERS,
     HEARTBEATS,
@@ -46,6 +50,7 @@ from hoodie.view.context import foreign_timeline
 from hoodie.write.agreement import contradictions, misnamed_folders
 
 _SHOWN = 5
+_OF_ROWS = frozenset({PROPERTY_OF["record_key_fields"]})
 _UNKNOWN = "VALUE"
 """In a printed command, what the user has to say."""
 
@@ -56,6 +61,8 @@ _UNKNOWN = "VALUE"
 def properties(look: Inspection) -> Iterator[Hit]:
     """Properties that the table's files speak against."""
     for contradiction in contradictions(look.context, look.snapshot):
+        if contradiction.key in _OF_ROWS and look.has_damaged_index:
+            continue  # which gives skeletons the columns of other rows
         if contradiction.is_certain and contradiction.file is None:
             yield Hit(
                 contradiction.what,
@@ -103,7 +110,7 @@ _FOLDERS = frozenset(
     }
     | {layout.folder for layout in LAYOUTS.values()}
 )
-_FILES = frozenset({PROPERTIES, PROPERTIES_BACKUP, LOCK_PATH})
+_FILES = frozenset({PROPERTIES, PROPERTIES_BACKUP, LOCK_PATH, BOOTSTRAP_INDEX, BOOTSTRAP_INDEX_BY_FILE})
 
 
 def misplaced(look: Inspection) -> Iterator[Hit]:
@@ -113,6 +120,8 @@ def misplaced(look: Inspection) -> Iterator[Hit]:
     if any(info.path == PRIVATE and info.is_folder for info in infos):
         infos += context.storage.list(PRIVATE)
     folders = _FOLDERS | {context.config.history_folder}
+    for path in (BOOTSTRAP_INDEX, BOOTSTRAP_INDEX_BY_FILE) if any(info.path == AUXILIARY for info in infos) else ():
+        infos += [info for info in context.storage.list(folder_of(path)) if info.path == path]
     for info in infos:
         is_instant = info.path.startswith(f"{context.config.timeline_folder}/") and bool(
             context.config.layout.parse(info.name)
@@ -198,10 +207,9 @@ def unreplaced_groups(look: Inspection) -> Iterator[Hit]:
 
 
 def no_moment(look: Inspection) -> Iterator[Hit]:
-    """Instants whose digits are no moment: nobody can write after one."""
-    expected = BOOTSTRAP_INSTANTS if look.context.config.bootstrap_base else ()
+    """Instants whose digits are no moment: nobody can write after one. Those of a bootstrap are none, and come before all."""
     for instant in look.snapshot.timeline:
-        if instant.time in expected:
+        if instant.time in BOOTSTRAP_INSTANTS:
             continue
         try:
             parse_instant(instant.time)
@@ -308,21 +316,9 @@ def completions(look: Inspection) -> Iterator[Hit]:
 
 
 def foreign_names(look: Inspection) -> Iterator[Hit]:
-    """Completed instants under the names that another timeline layout gives: readers of this one do not see them."""
-    config, timeline = look.context.config, look.snapshot.timeline
-    others = [each for each in TIMELINES if each.number != config.layout.number]
-    completed = {instant.time for instant in timeline if instant.is_completed}
-    for name in look.context.storage.names(config.timeline_folder):
-        instants = (layout.parse(name) for layout in others if config.layout.parse(name) is None)
-        for instant in instants:
-            if (
-                instant is not None
-                and instant.action in WRITES
-                and instant.is_completed
-                and instant.time not in completed
-            ):
-                path = join(config.timeline_folder, name)
-                yield Hit(f"{path} has a name of another table version, so readers ignore its rows", path)
+    """Completed writes under names that readers of this table do not know."""
+    for _, path in look.context.active.renamed_commits(look.snapshot.timeline):
+        yield Hit(f"{path} has a name of another table version, or of a copy, so readers ignore its rows", path)
 
 
 def _saved(look: Inspection) -> list[Instant]:
@@ -487,6 +483,20 @@ def odd_names(look: Inspection) -> Iterator[Hit]:
     """Files in the timeline's folder that are none of a timeline, as copies and editors leave them."""
     config = look.context.config
     folder = config.timeline_folder
+    renamed = {name_of(path) for _, path in look.context.active.renamed_commits(look.snapshot.timeline)}
     for name in look.context.storage.names(folder):
-        if config.layout.parse(name) is None and is_instant_time(name.partition(".")[0].partition("_")[0]):
+        if (
+            name not in renamed
+            and config.layout.parse(name) is None
+            and is_instant_time(name.partition(".")[0].partition("_")[0])
+        ):
             yield Hit(f"{join(folder, name)} is not a timeline file, and nobody reads it", join(folder, name))
+
+
+def archive_version(look: Inspection) -> Iterator[Hit]:
+    """An archive without the number of the manifest that counts: readers take the newest one."""
+    config = look.context.config
+    names = look.context.storage.names(config.history_folder) if config.layout.by_completion else ()
+    if ARCHIVE_VERSION not in names and any(manifest_number(name) is not None for name in names):
+        path = join(config.history_folder, ARCHIVE_VERSION)
+        yield Hit(f"{path} is gone, so readers take the newest manifest", path)

@@ -13,12 +13,13 @@ from hoodie.errors import HoodieError, UnsupportedTableError
 from hoodie.model.findings import Finding, Level, ValidationResult
 from hoodie.model.names import folder_of, name_of
 from hoodie.options.write import WriteOptions
-from hoodie.repair import check_files, check_rows, check_timeline
+from hoodie.repair import check_files, check_rows, check_sources, check_timeline
 from hoodie.repair.check_rows import Rows
 from hoodie.repair.inspection import Check, Hit, Inspection
 from hoodie.view.context import TableContext
 
 _COPY = "Restore the file from a copy of the table: no other way brings its rows back"
+_SOURCE = "Restore {subject} from a copy: the table has no other copy of its columns"
 MISPLACED = "Delete {path}: no writer creates it"
 LOST_TIMELINE = "Restore {path} from a copy of the table: nothing else says which rows count"
 _LOST = "Restore the files of that instant in `.hoodie` from a copy of the table: without them readers ignore its rows"
@@ -128,7 +129,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "foreign-names",
         Level.DAMAGE,
-        "a completed instant has the file name of another table version, so readers ignore its rows",
+        "a completed instant has the file name of another table version, or of a copy (`.bak`), so readers ignore its rows",
         _RENAMED,
         check_timeline.foreign_names,
     ),
@@ -213,11 +214,32 @@ CHECKS: tuple[Check, ...] = (
         check_files.replaced_groups,
     ),
     Check(
+        "bootstrap-index",
+        Level.DAMAGE,
+        "one of the two files of a bootstrap's index is missing or damaged, or names files that are not there",
+        "`hoodie repair {table} bootstrap-index --yes` writes it from the other one",
+        check_sources.damaged_index,
+    ),
+    Check(
+        "lost-bootstrap-index",
+        Level.DAMAGE,
+        "both files of a bootstrap's index are missing or damaged, or differ",
+        "Restore {path} from a copy of the table: nothing else says which file has the columns of which rows",
+        check_sources.lost_index,
+    ),
+    Check(
         "files",
         Level.DAMAGE,
         "a base file or log file is missing, truncated, or not the one that its commit names",
         _COPY,
         check_files.data_files,
+    ),
+    Check(
+        "sources",
+        Level.DAMAGE,
+        "a file that the table was bootstrapped from is missing, or has another size",
+        _SOURCE,
+        check_sources.sources,
     ),
     Check(
         "strange-rows",
@@ -285,6 +307,14 @@ CHECKS: tuple[Check, ...] = (
         "the rows of a base file do not match its footer, bloom filter, folder or commit",
         _COPY,
         check_rows.base_files,
+        deep=True,
+    ),
+    Check(
+        "source-rows",
+        Level.DAMAGE,
+        "a file that the table was bootstrapped from does not decode, or has other rows than it had",
+        _SOURCE,
+        check_sources.source_rows,
         deep=True,
     ),
     Check(
@@ -384,6 +414,13 @@ CHECKS: tuple[Check, ...] = (
         "`hoodie compaction run {table}` merges them; with hoodie.compact.inline=true writers do it",
         check_files.crowded_slices,
     ),
+    Check(
+        "changed-sources",
+        Level.NOTE,
+        "a file that the table was bootstrapped from was modified later",
+        "Make sure that it has the rows that it had",
+        check_sources.changed_sources,
+    ),
     Check("at-work", Level.NOTE, "a write is in progress", "", check_timeline.at_work),
     Check("waiting", Level.NOTE, "a plan is pending", "", check_timeline.waiting),
     Check(
@@ -406,6 +443,13 @@ CHECKS: tuple[Check, ...] = (
         "a file in the timeline's folder is not a timeline file",
         "Delete it if nobody needs it",
         check_timeline.odd_names,
+    ),
+    Check(
+        "archive-version",
+        Level.NOTE,
+        "the archive of table version 9 does not say which of its manifests counts",
+        "`hoodie archive {table}` writes it, when it moves commits to the archive",
+        check_timeline.archive_version,
     ),
     Check(
         "unstated",
@@ -487,10 +531,12 @@ def _unreadable(error: HoodieError | OSError, look: Inspection) -> Hit:
     if isinstance(error, HoodieError):
         what, _, advice = look.plain(error).rpartition("; ")
         return Hit(what or advice, subject=advice[:1].upper() + advice[1:])
-    path = str(error.filename or "").removeprefix(look.context.storage.uri).strip("/")
-    what = f"{path or 'a file'} cannot be read: {error.strerror or error}"
+    full, uri = str(error.filename or ""), look.context.storage.uri
+    path = full.removeprefix(uri).strip("/")
+    is_outside = full.startswith("/") and not full.startswith(uri)  # a file that the table was bootstrapped from
+    what = f"{(full if is_outside else path) or 'a file'} cannot be read: {error.strerror or error}"
     access = f"Give this user permission to read {error.filename}"
-    return Hit(what, path or None, access if error.errno in _DENIED else _COPIED)
+    return Hit(what, None if is_outside else path or None, access if error.errno in _DENIED else _COPIED)
 
 
 def _finding(check: Check, hit: Hit, look: Inspection) -> Finding:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hoodie.errors import CorruptFileError, HoodieError
-from hoodie.model.findings import Level, RepairResult
+from hoodie.model.findings import Level, RepairKind, RepairResult
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.late import once
 from hoodie.options.write import WriteOptions
@@ -46,6 +46,11 @@ class Inspection:
             CorruptFileError: metadata of an instant do not decode, so that nothing can be told of files.
         """
         return repair(self.context, kinds_of(None), dry_run=True)
+
+    @property
+    def has_damaged_index(self) -> bool:
+        """Whether a bootstrap's index is damaged: then nothing can be told of the rows of its files."""
+        return any(each.kind is RepairKind.BOOTSTRAP_INDEX for each in (*self.repairs.repairs, *self.repairs.left))
 
     @once
     def unreadable(self) -> Mapping[str, HoodieError]:

@@ -16,7 +16,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import CorruptFileError, UnsupportedTableError
+from hoodie.errors import CorruptFileError, HoodieError, UnsupportedTableError
 from hoodie.format.avro_schema import record_names
 from hoodie.format.commit_avro import decode_commit_file
 from hoodie.format.layout import TIMELINES, Layout
@@ -25,6 +25,8 @@ from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.instant import Instant
 from hoodie.model.meta_fields import META_COLUMNS, RECORD_KEY
 from hoodie.model.names import (
+    BOOTSTRAP_INDEX,
+    BOOTSTRAP_INDEX_BY_FILE,
     HOODIE,
     is_partition_path,
     join,
@@ -35,6 +37,7 @@ from hoodie.model.names import (
 from hoodie.model.payloads import CommitMetadata
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.timeline.timeline import WRITES
+from hoodie.view.bootstrap import read_index
 from hoodie.view.listing import StorageListing
 
 T = TypeVar("T")
@@ -70,7 +73,9 @@ class Evidence:
     stores_meta: bool = True
     """Rows have their `_hoodie_` columns; also where no base file is left to say it."""
     columns: frozenset[str] = frozenset()
-    """Of base files; none where there is no base file."""
+    """Of base files, but those of `_hoodie_`; none where no base file has others."""
+    bootstrap: KnownValue | None = None
+    """Where the files stand that the table was bootstrapped from; None: it was not."""
 
 
 def gather(storage: Storage) -> Evidence:
@@ -99,6 +104,7 @@ def gather(storage: Storage) -> Evidence:
         change_logs=any(info.path.endswith(".cdc") for infos in files.values() for info in infos),
         stores_meta=_store_meta(storage, files),
         columns=_columns(storage, files),
+        bootstrap=_bootstrap(storage),
     )
 
 
@@ -208,7 +214,17 @@ def _columns(storage: Storage, files: Mapping[str, Sequence[FileInfo]]) -> froze
         with storage.open_input(path) as source, open_parquet(source, path=path) as file:
             return file.schema_arrow.names
 
-    return frozenset(name for names in _of_bases(files, look) for name in names)
+    return frozenset(name for names in _of_bases(files, look) for name in names) - {*META_COLUMNS}
+
+
+def _bootstrap(storage: Storage) -> KnownValue | None:
+    there = [path for path in (BOOTSTRAP_INDEX, BOOTSTRAP_INDEX_BY_FILE) if storage.exists(path)]
+    for path in there:
+        with suppress(HoodieError, IsADirectoryError):
+            base = read_index(storage, path).base
+            if base is not None:
+                return KnownValue(base, path)
+    return KnownValue(None, "the index of the bootstrap does not say it") if there else None
 
 
 def _sample(storage: Storage, partition_path: str, path: str) -> _Sample | None:

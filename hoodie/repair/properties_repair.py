@@ -21,6 +21,7 @@ from hoodie.model.findings import PropertiesRepair, PropertySource, Repair, Repa
 from hoodie.model.instant import format_instant
 from hoodie.model.names import PROPERTIES, PROPERTIES_BACKUP
 from hoodie.options.table import (
+    BOOTSTRAP_BASE,
     DROP_COLUMNS,
     HIVE_STYLE,
     META_FIELDS,
@@ -317,6 +318,8 @@ def _gathered(storage: Storage, given_values: Mapping[str, str]) -> tuple[dict[s
     keys = settle(_KEY, evidence.record_key)
     partition = settle(_PARTITION, evidence.partition)
     ordering = settle(_ORDERING, KnownValue(None, "no file says whether there is an ordering column"), _PRECOMBINE)
+    if evidence.bootstrap is not None:
+        settle(BOOTSTRAP_BASE, evidence.bootstrap)
     unknown_keys = {each.partition(":")[0] for each in unknown}
     possible = {
         _NAME,

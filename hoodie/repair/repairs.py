@@ -13,6 +13,7 @@ from hoodie.errors import InstantNotFoundError, OptionError
 from hoodie.model.enums import Action
 from hoodie.model.findings import YOUNG_S, Repair, RepairKind, RepairResult
 from hoodie.options.arguments import parse_names
+from hoodie.repair.bootstrap_index import find_index_damage, rewrite_index
 from hoodie.repair.damaged_plans import find_damaged_plans, remove_damaged_plans
 from hoodie.repair.metadata_damage import find_metadata_damage
 from hoodie.repair.partition_files import find_partition_repairs, rewrite_partition_metadata
@@ -38,12 +39,13 @@ class _Findings:
     partitions: tuple[Repair, ...] = ()
     strays: Strays = NOTHING
     metadata: tuple[Repair, ...] = ()
+    index: Strays = NOTHING
 
     @property
     def result(self) -> RepairResult:
         return RepairResult(
-            (*self.plans.certain, *self.partitions, *self.strays.certain, *self.metadata),
-            (*self.plans.doubtful, *self.strays.doubtful),
+            (*self.plans.certain, *self.index.certain, *self.partitions, *self.strays.certain, *self.metadata),
+            (*self.plans.doubtful, *self.index.doubtful, *self.strays.doubtful),
         )
 
 
@@ -70,6 +72,7 @@ def repair(
         if now.timeline != snapshot.timeline:
             plans = findings.plans
             findings = replace(_find(context, kinds, files, now, older_than_s), plans=plans)
+        rewrite_index(context, findings.index.certain)
         rewrite_partition_metadata(context, findings.partitions, now)
         # Two may have found the same, one after the other.
         there = tuple(each for each in findings.strays.certain if context.storage.exists(each.path))
@@ -102,7 +105,8 @@ def _find(
         else:
             strays = find_strays(context, data, snapshot, older_than_s=older_than_s)
     metadata = find_metadata_damage(context, snapshot) if RepairKind.METADATA_TABLE in kinds else ()
-    return _Findings(plans if RepairKind.PLANS in kinds else NOTHING, partitions, strays, metadata)
+    index = find_index_damage(context, data) if RepairKind.BOOTSTRAP_INDEX in kinds else NOTHING
+    return _Findings(plans if RepairKind.PLANS in kinds else NOTHING, partitions, strays, metadata, index)
 
 
 def _untold(why: str) -> Repair:

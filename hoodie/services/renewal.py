@@ -15,7 +15,7 @@ from dataclasses import replace
 from hoodie.errors import CommitConflictError, UnsupportedTableError
 from hoodie.format.layout import V6
 from hoodie.model.enums import Action, State, TableType
-from hoodie.model.names import HOODIE, join
+from hoodie.model.names import AUXILIARY, join
 from hoodie.model.service_results import UpgradeResult
 from hoodie.options.compatibility import check_writable
 from hoodie.options.table import parse_table_config
@@ -27,8 +27,6 @@ from hoodie.txn.critical import require_same_table
 from hoodie.view.context import TableContext, load_config
 
 log = logging.getLogger("hoodie")
-
-_AUX = join(HOODIE, ".aux")
 
 
 def renew(context: TableContext, options: WriteOptions, *, dry_run: bool) -> UpgradeResult:
@@ -52,7 +50,7 @@ def renew(context: TableContext, options: WriteOptions, *, dry_run: bool) -> Upg
     with context.lock.held(context.lock_timeout_s):
         require_same_table(config, load_config(storage))
         plans = [i for i in context.active.load().pending(Action.COMPACTION) if i.state is State.REQUESTED]
-        storage.each(storage.delete, [join(_AUX, config.layout.file_name(plan)) for plan in plans])
+        storage.each(storage.delete, [join(AUXILIARY, config.layout.file_name(plan)) for plan in plans])
         put_properties(context, properties, verb="upgraded")
     log.info("upgraded table %s from version %d to %d", storage.uri, result.before, result.after)
     renewed = replace(context, config=parse_table_config(properties, uri=storage.uri))

@@ -16,7 +16,7 @@ import hoodie.format
 from hoodie.errors import CommitConflictError, CorruptFileError, HoodieError, InstantNotFoundError
 from hoodie.format.avro_schema import CONTAINER_MAGIC
 from hoodie.format.commit_json import decode_commit
-from hoodie.format.layout import V6, Layout
+from hoodie.format.layout import TIMELINES, V6, Layout
 from hoodie.format.log_name_texts import LogNameTexts
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime
@@ -39,7 +39,7 @@ from hoodie.storage.cache import Cache
 from hoodie.storage.parallel import in_turns
 from hoodie.timeline.archive import ArchivedTimeline
 from hoodie.timeline.cache import cached_clean, cached_commit, cached_timeline, last_timeline
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import WRITES, Timeline
 
 if TYPE_CHECKING:
     import hoodie.format.clustering_plan
@@ -56,6 +56,9 @@ _LISTED_AGAIN = 50
 LISTED_AT_ONCE = 400
 """So many names a storage gives in one answer, as they are at one moment: a disk's 32 KB, and more elsewhere."""
 _READ_PAUSE_S = 0.02
+
+_ASIDE = (".bak", ".old", ".orig", ".save", "~")
+"""What people and editors put behind the name of a file."""
 
 
 class ActiveTimeline:
@@ -197,6 +200,19 @@ class ActiveTimeline:
     def list_beside(self, folder: str) -> Sequence[FileInfo]:
         """What stands in a folder, where it may have been there when the timeline was loaded last."""
         return self._storage.list(folder) if self.may_have(folder) else ()
+
+    def renamed_commits(self, timeline: Timeline) -> Iterator[tuple[Instant, str]]:
+        """Completed writes whose file has the name of another timeline layout, or one that an editor or a copy leaves, with its path:
+        readers see them as pending, or not at all.
+        """
+        completed = {instant.time for instant in timeline if instant.is_completed}
+        for name in self._storage.names(self._folder):
+            if self._layout.parse(name) is not None:
+                continue
+            own = next((name.removesuffix(each) for each in _ASIDE if name.endswith(each)), name)
+            found = next(filter(None, (layout.parse(own) for layout in (self._layout, *TIMELINES))), None)
+            if found is not None and found.is_completed and found.action in WRITES and found.time not in completed:
+                yield found, join(self._folder, name)
 
     def last_loaded(self) -> Timeline | None:
         """What this process saw of the timeline last, without a look at the storage; None when that is forgotten."""

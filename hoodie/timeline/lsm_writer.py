@@ -13,12 +13,11 @@ from contextlib import AbstractContextManager
 from hoodie.format.archive import manifest_number
 from hoodie.format.archive_entries import StateFile
 from hoodie.format.archive_lsm import LsmFile, encode_manifest, lsm_level, lsm_name, merged_lsm
-from hoodie.format.layout import Layout
+from hoodie.format.layout import ARCHIVE_VERSION, Layout
 from hoodie.model.instant import Instant
 from hoodie.model.names import COMPLETES_AS, join
 from hoodie.storage.base import Storage
 
-_VERSION_FILE = "_version_"
 _MERGED_FILES = 10
 """`hoodie.timeline.compaction.batch.size`: so many files of a level become one of the next."""
 _HIGHEST_LEVEL = 9
@@ -118,12 +117,12 @@ class LsmArchiveWriter:
         number = 1 + self._current(numbers)
         manifest = encode_manifest(LsmFile(name, files[name]) for name in sorted(files))
         self._storage.replace(join(self._folder, numbers.get(number, f"manifest_{number}")), manifest)
-        self._storage.replace(join(self._folder, _VERSION_FILE), str(number).encode())
+        self._storage.replace(join(self._folder, ARCHIVE_VERSION), str(number).encode())
 
     def _current(self, numbers: Mapping[int, str]) -> int:
         """The number of the manifest that counts; 0 without one."""
         try:
-            text = self._read(_VERSION_FILE).decode("ascii", "replace").strip()
+            text = self._read(ARCHIVE_VERSION).decode("ascii", "replace").strip()
         except FileNotFoundError:
             text = ""
         return int(text) if text.isdigit() and int(text) in numbers else max(numbers, default=0)

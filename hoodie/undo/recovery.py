@@ -7,7 +7,7 @@ services whose plans these are, and knows of a service what `PlanOwner` says.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Protocol
@@ -22,6 +22,7 @@ from hoodie.storage.base import CopyingStorage, FileInfo, Storage
 from hoodie.storage.parallel import together
 from hoodie.storage.paths import SCRATCH_FOLDER
 from hoodie.timeline.pending import written_by_others
+from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.undo.restore_run import finish_restore
 from hoodie.undo.rollback import execute_rollback, rollback_instant
@@ -108,6 +109,8 @@ def _rollback_failed(
                 raise CommitConflictError(written_by_others(instant, table=context.storage.uri))
             case Life.ALIVE | Life.FOREIGN_ALIVE:
                 continue
+    if dead:
+        _refuse_renamed(context, snapshot.timeline, {each.time for each in dead})
     unfinished = timeline.pending(Action.ROLLBACK)
     for rollback in unfinished:
         _finish(context, rollback)
@@ -129,6 +132,19 @@ def _rollback_failed(
         _remove_remains(context)
         return undone, None
     return undone, snapshot
+
+
+def _refuse_renamed(context: TableContext, timeline: Timeline, times: Container[InstantTime]) -> None:
+    """Raise CorruptFileError for a write that looks dead and was completed, under a name that nobody knows: undoing it would delete
+    its rows.
+    """
+    for instant, path in context.active.renamed_commits(timeline):
+        if instant.time in times:
+            raise CorruptFileError(
+                f"{path} of table {context.storage.uri} says that instant {instant.time} was completed, and has a name of another "
+                "table version, or of a copy; nothing was written. Restore the file under its own name; without it, the next write "
+                "undoes the instant"
+            )
 
 
 def _finish(context: TableContext, rollback: Instant) -> None:

@@ -7,26 +7,26 @@ The index of the bootstrap says it: an HFile from partition to the files of its 
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import fastavro
 import pyarrow as pa
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.plan_avro import encode_plan
+from hoodie.format.plan_avro import decode_plan, encode_plan
 from hoodie.hfile.reader import HFileReader
 from hoodie.hfile.source import StorageSource
 from hoodie.hfile.writer import HFileOptions, HFileWriter
 from hoodie.model.files import FileGroup, FileSlice, SourceFile
 from hoodie.model.instant import BOOTSTRAP_INSTANTS
 from hoodie.model.late import once
+from hoodie.model.names import BOOTSTRAP_INDEX, BOOTSTRAP_INDEX_BY_FILE, doctor_of
 from hoodie.options.table import TableConfig
 from hoodie.storage.base import Storage
 
-INDEX = ".hoodie/.aux/.bootstrap/.partitions/00000000-0000-0000-0000-000000000000-0_1-0-1_00000000000001.hfile"
 INSTANT = BOOTSTRAP_INSTANTS[0]
 
 
@@ -37,13 +37,11 @@ class BootstrapIndex:
         self._storage, self._config = storage, config
 
     def completed(self, partition_path: str, groups: Sequence[FileGroup]) -> tuple[FileGroup, ...]:
-        """The file groups of a partition, where skeletons say what completes them.
+        """The file groups of a partition with skeletons, which say what completes them.
 
         Raises:
             CorruptFileError: the index is gone or damaged, or does not know a file group.
         """
-        if not any(_is_skeleton(each) for group in groups for each in group.slices):
-            return tuple(groups)
         sources = self._sources(partition_path)
         return tuple(
             group._replace(slices=tuple(self._completed(each, sources) for each in group.slices)) for group in groups
@@ -55,10 +53,18 @@ class BootstrapIndex:
         source = sources.get(each.group.file_id)
         if source is None:
             raise CorruptFileError(
-                f"{each.base.path} of table {self._storage.uri} is of its bootstrap, and the index of that, {INDEX}, does not say "
-                "which file has its columns: restore the index from a copy"
+                f"{each.base.path} of table {self._storage.uri} is of its bootstrap, and the index of that, {BOOTSTRAP_INDEX}, does "
+                f"not say which file has its columns: {doctor_of(self._storage.uri)}"
             )
         return each._replace(base=each.base._replace(source=source))
+
+    def source(self, partition_path: str, file_id: str) -> SourceFile | None:
+        """What completes a skeleton.
+
+        Raises:
+            CorruptFileError: as `completed`.
+        """
+        return self._sources(partition_path).get(file_id)
 
     def _sources(self, partition_path: str) -> Mapping[str, SourceFile]:
         """By file id."""
@@ -80,11 +86,11 @@ class BootstrapIndex:
     def _reader(self) -> HFileReader:
         storage = self._storage
         try:
-            return HFileReader(StorageSource(storage, storage.stat(INDEX)))
+            return HFileReader(StorageSource(storage, storage.stat(BOOTSTRAP_INDEX)))
         except FileNotFoundError as exc:
             raise CorruptFileError(
-                f"table {storage.uri} was bootstrapped from {self._config.bootstrap_base}, and {INDEX} is gone, which says what file "
-                "has the columns of which: restore it from a copy"
+                f"table {storage.uri} was bootstrapped from {self._config.bootstrap_base or 'other files'}, and {BOOTSTRAP_INDEX} is "
+                f"gone, which says what file has the columns of which: {doctor_of(storage.uri)}"
             ) from exc
 
 
@@ -99,10 +105,9 @@ def _files(value: bytes) -> Mapping[str, tuple[str, int]]:
         files: Any = record["fileIdToBootstrapFile"]  # type: ignore[call-overload, index]
         return {str(name): (str(each["path"]["uri"]), int(each["length"])) for name, each in files.items()}
     except (ValueError, KeyError, TypeError, EOFError, IndexError) as exc:
-        raise CorruptFileError(f"{INDEX}: an entry does not decode: {exc!r}; restore it from a copy") from exc
+        raise CorruptFileError(f"{BOOTSTRAP_INDEX}: an entry does not decode: {exc!r}; restore it from a copy") from exc
 
 
-INDEX_BY_FILE = INDEX.replace("/.partitions/", "/.fileids/")
 _INFO = b"INDEX_INFO"
 _BLOCK_BYTES = 32 * 1024 * 1024
 
@@ -134,6 +139,54 @@ class SkeletonSource:
         }
 
 
+class IndexContent(NamedTuple):
+    """What one of the two files of the index says; both say the same."""
+
+    base: str | None
+    """Where the source is; None: the file does not say it."""
+    made_ms: int
+    mapped: Sequence[SkeletonSource]
+
+
+def read_index(storage: Storage, path: str) -> IndexContent:
+    """All of one of the two files.
+
+    Raises:
+        FileNotFoundError: it is gone. CorruptFileError: it does not decode.
+    """
+    reader = HFileReader(StorageSource(storage, storage.stat(path)))
+    note = reader.info.get(_INFO)
+    info: Mapping[str, Any] = {} if note is None else decode_plan("HoodieBootstrapIndexInfo", note, path=path)
+    cells = [each for batch in reader.scan() for each in batch.to_pylist()]
+    mapped = _by_file(cells, path) if path == BOOTSTRAP_INDEX_BY_FILE else _by_partition(cells, path)
+    return IndexContent(info.get("bootstrapBasePath"), int(info.get("createdTimestamp") or 0), tuple(mapped))
+
+
+def _by_partition(cells: Iterable[Mapping[str, bytes]], path: str) -> Iterator[SkeletonSource]:
+    for cell in cells:
+        record = decode_plan("HoodieBootstrapPartitionMetadata", cell["value"], path=path, exact=False)
+        for file_id, status in record["fileIdToBootstrapFile"].items():
+            yield _mapped(record, file_id, status)
+
+
+def _by_file(cells: Iterable[Mapping[str, bytes]], path: str) -> Iterator[SkeletonSource]:
+    for cell in cells:
+        record = decode_plan("HoodieBootstrapFilePartitionInfo", cell["value"], path=path, exact=False)
+        file_id = cell["key"].rpartition(b";fileid=")[2].decode()
+        yield _mapped(record, file_id, record["bootstrapFileStatus"])
+
+
+def _mapped(record: Mapping[str, Any], file_id: str, status: Mapping[str, Any]) -> SkeletonSource:
+    return SkeletonSource(
+        record["partitionPath"],
+        file_id,
+        record["bootstrapPartitionPath"],
+        status["path"]["uri"],
+        status["length"],
+        status["modificationTime"],
+    )
+
+
 def write_index(storage: Storage, base: str, mapped: Sequence[SkeletonSource], *, made_ms: int) -> None:
     """Both files; `base`: where the source is."""
     ordered = sorted(mapped, key=lambda each: each.partition_path.encode())
@@ -153,7 +206,7 @@ def write_index(storage: Storage, base: str, mapped: Sequence[SkeletonSource], *
         )
         for each in mapped
     }
-    for path, entries in ((INDEX, partitions), (INDEX_BY_FILE, files)):
+    for path, entries in ((BOOTSTRAP_INDEX, partitions), (BOOTSTRAP_INDEX_BY_FILE, files)):
         storage.replace(path, _hfile(entries, base, made_ms))
 
 

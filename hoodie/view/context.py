@@ -6,7 +6,7 @@ import copy
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -84,7 +84,7 @@ class Snapshot:
         *,
         last_view: FileSystemView | None = None,
         timeline: Timeline | None = None,
-        skeletons: BootstrapIndex | None = None,
+        skeletons: Callable[[], BootstrapIndex] | None = None,
     ) -> None:
         """`listing`: makes the listing under a timeline; `skeletons`: the index of a bootstrapped table."""
         self.active = active
@@ -380,9 +380,9 @@ class TableContext:
         return ArchivedTimeline(self.storage, self.config.history_folder, layout=self.config.layout, cache=self.cache)
 
     @property
-    def skeletons(self) -> BootstrapIndex | None:
-        """Of a bootstrapped table: which files have the columns of those of its bootstrap."""
-        return hoodie.view.bootstrap.BootstrapIndex(self.storage, self.config) if self.config.bootstrap_base else None
+    def skeletons(self) -> Callable[[], BootstrapIndex]:
+        """Opens what says which files have the columns of those of a bootstrap; also where no property says that there was one."""
+        return cache(lambda: hoodie.view.bootstrap.BootstrapIndex(self.storage, self.config))
 
     @property
     def rule(self) -> MergeRule:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hoodie.errors import CorruptFileError, MissingFileError
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.files import BaseFile, FileGroup, FileGroupId, FileSlice, LogFile
-from hoodie.model.instant import Instant, InstantTime
+from hoodie.model.instant import BOOTSTRAP_INSTANTS, Instant, InstantTime
 from hoodie.model.late import once
 from hoodie.model.names import PARTITION_METADATA, hoodie_command, is_partition_path, join
 from hoodie.model.payloads import ClusteringPlan, CompactionPlan
@@ -67,7 +67,7 @@ class FileSystemView:
         timeline: Timeline,
         archived: ArchivedTimeline | None = None,
         *,
-        skeletons: BootstrapIndex | None = None,
+        skeletons: Callable[[], BootstrapIndex] | None = None,
     ) -> None:
         """`skeletons`: says which files complete those of a bootstrap; None: nobody asks for their rows."""
         self._listing = listing
@@ -146,7 +146,7 @@ class FileSystemView:
         active: ActiveTimeline,
         archived: ArchivedTimeline | None = None,
         *,
-        skeletons: BootstrapIndex | None = None,
+        skeletons: Callable[[], BootstrapIndex] | None = None,
     ) -> FileSystemView:
         """A view with this content; further questions go to this opening of the same table."""
         view = cls(listing, active, content.timeline, archived, skeletons=skeletons)
@@ -478,7 +478,8 @@ class FileSystemView:
             completion_of=self._completion_of,
         )
         self._refuse_unknown_replaced(partition_path, groups)
-        return groups if self._skeletons is None else self._skeletons.completed(partition_path, groups)
+        has_skeletons = any(each.base_instant == BOOTSTRAP_INSTANTS[0] for group in groups for each in group.slices)
+        return self._skeletons().completed(partition_path, groups) if has_skeletons and self._skeletons else groups
 
     def _refuse_unknown_replaced(self, partition_path: str, groups: Iterable[FileGroup]) -> None:
         """Raises CorruptFileError when a group that was replaced is not there, and no clean can have taken it away.

@@ -11,24 +11,41 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+import hoodie.view
 from hoodie.errors import CorruptFileError, HoodieError, UnsupportedTableError
 from hoodie.filegroup.log_scan import rows_elsewhere
+from hoodie.filegroup.slice_reader import stored_batches
 from hoodie.format.layout import LAYOUTS
 from hoodie.format.parquet_file import open_parquet, read_batches
 from hoodie.keygen.generator import KeyGenerator, key_generator
 from hoodie.model.enums import MergeMode, TableType
+from hoodie.model.files import BaseFile
+from hoodie.model.instant import BOOTSTRAP_INSTANTS, InstantTime
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
-from hoodie.model.names import HOODIE, PROPERTIES, join, name_of, parse_base_file
-from hoodie.options.table import KEYGEN_CLASS, KEYGEN_TYPE, PROPERTY_OF, TableConfig, flag_text, infer_key_generator
+from hoodie.model.names import BOOTSTRAP_INDEX, HOODIE, PROPERTIES, folder_of, join, name_of, parse_base_file
+from hoodie.options.merging import EVENT_TIME_STRATEGY, MODE, STRATEGY
+from hoodie.options.table import (
+    BOOTSTRAP_BASE,
+    DROP_COLUMNS,
+    KEYGEN_CLASS,
+    KEYGEN_TYPE,
+    PROPERTY_OF,
+    TableConfig,
+    flag_text,
+    infer_key_generator,
+)
 from hoodie.options.values import KEY_GENERATOR_TYPES, KeyGeneratorType, key_generator_class
 from hoodie.storage.cache import Kind
 from hoodie.txn.critical import require_same_table
 from hoodie.view.context import Snapshot, TableContext, load_config
+
+if TYPE_CHECKING:
+    import hoodie.view.bootstrap
 
 _AGREED: Kind[bool] = Kind("properties that fit the table")
 _COMMITS = 20
@@ -85,6 +102,7 @@ def require_agreement(context: TableContext) -> None:
 def contradictions(context: TableContext, snapshot: Snapshot) -> Iterator[Contradiction]:
     """What of the properties the table speaks against."""
     yield from misnamed_folders(context, snapshot)
+    yield from _lost_bootstrap(context, snapshot)
     config, schema = context.config, snapshot.schema
     roles = {"record key": config.record_key_fields}
     if not (config.drops_partition_columns or config.bootstrap_base):  # folders may say it, until rows are written
@@ -108,6 +126,7 @@ def contradictions(context: TableContext, snapshot: Snapshot) -> Iterator[Contra
             f"{KEYGEN_TYPE} is {config.raw[KEYGEN_TYPE]}, which is no key generator of Apache Hudi",
             value=infer_key_generator(config.record_key_fields, config.partition_fields).value,
         )
+    yield from _lost_ordering(config)
     if {"record key", "partition"} <= lacking:
         return
     samples = _samples(context, snapshot)
@@ -119,6 +138,16 @@ def contradictions(context: TableContext, snapshot: Snapshot) -> Iterator[Contra
             # With a global index rows stay in their folder when their partition columns change.
             if not agree or _ROLE.get(each.key) == "record key":
                 yield each._replace(file=sample.path if agree else None)
+
+
+def _lost_ordering(config: TableConfig) -> Iterator[Contradiction]:
+    """A table that is said to merge by ordering values, of which no column is named."""
+    stated = {MODE: MergeMode.EVENT_TIME_ORDERING.value, STRATEGY: EVENT_TIME_STRATEGY}
+    said = next((key for key, value in stated.items() if config.raw.get(key) == value), None)
+    if said is not None and config.merge_mode is MergeMode.EVENT_TIME_ORDERING and not config.ordering_fields:
+        yield Contradiction(
+            _PROPERTY["ordering"], f"there is no ordering column, and {said} says that the table merges by one"
+        )
 
 
 def misnamed_folders(context: TableContext, snapshot: Snapshot) -> Iterator[Contradiction]:
@@ -139,6 +168,21 @@ def misnamed_folders(context: TableContext, snapshot: Snapshot) -> Iterator[Cont
         if is_there and not names(config.history_folder):
             what = f"{history.property} names {config.history_folder}, which is empty, and {usual} has the archive"
             yield Contradiction(history.property, what, value=name)
+
+
+def _lost_bootstrap(context: TableContext, snapshot: Snapshot) -> Iterator[Contradiction]:
+    """A bootstrapped table whose properties do not say so: Apache Hudi would read rows without columns. In an object store it is
+    looked for as long as its first commit is on the timeline.
+    """
+    storage, is_stated = context.storage, bool(context.config.bootstrap_base)
+    may_be = storage.can.local_root is not None or BOOTSTRAP_INSTANTS[0] in snapshot.timeline.completed_times
+    if not is_stated and may_be and storage.exists(BOOTSTRAP_INDEX):
+        try:
+            base = hoodie.view.bootstrap.read_index(storage, BOOTSTRAP_INDEX).base
+        except HoodieError:
+            base = None  # another finding
+        what = f"there is no {BOOTSTRAP_BASE}, and {BOOTSTRAP_INDEX} is that of a bootstrap"
+        yield Contradiction(BOOTSTRAP_BASE, what, value=base)
 
 
 _PROPERTY = {
@@ -214,7 +258,10 @@ def _first_rows(context: TableContext, path: str) -> pa.Table | None:
     """The keys of a file's first rows, and the columns that make them; None where the file is gone, or damaged."""
     config = context.config
     columns = {name.partition(".")[0] for name in (*config.record_key_fields, *config.partition_fields)}
+    base = parse_base_file(name_of(path))
     try:
+        if base is not None and base.instant == BOOTSTRAP_INSTANTS[0]:
+            return _first_completed_rows(context, path, base.file_id)
         with context.storage.open_input(path) as source, open_parquet(source, path=path) as file:
             names = [n for n in file.schema_arrow.names if n in {RECORD_KEY, PARTITION_PATH, *columns}]
             if RECORD_KEY not in names:
@@ -225,14 +272,29 @@ def _first_rows(context: TableContext, path: str) -> pa.Table | None:
         return None  # whoever reads the file reports it
 
 
+def _first_completed_rows(context: TableContext, path: str, file_id: str) -> pa.Table | None:
+    """Those of a skeleton; how its folder is called, the source settled."""
+    source = context.skeletons().source(folder_of(path), file_id)
+    if source is None:
+        return None
+    names = dict.fromkeys(name.partition(".")[0] for name in context.config.record_key_fields)
+    base = BaseFile(folder_of(path), file_id, InstantTime(BOOTSTRAP_INSTANTS[0]), name_of(path), 0, source)
+    with context.storage.open_input(path) as file_input, open_parquet(file_input, path=path) as file:
+        batches = stored_batches(
+            context.storage, file, base, pa.schema([]), [RECORD_KEY, *names], batch_rows=_ROWS, path=path
+        )
+        batch = next(batches, None)
+        return None if batch is None else pa.Table.from_batches([batch]).slice(0, _ROWS)
+
+
 def _by_rows(context: TableContext, sample: _Sample) -> Iterator[Contradiction]:
     """Compare stored keys and paths with those that the properties make of the rows."""
-    config = context.config
+    config, rows = context.config, sample.rows
     try:
         generator = key_generator(config)
-    except HoodieError:
-        return  # the options of a write say the rest of it
-    rows = sample.rows
+    except HoodieError:  # the options of a write say the rest of it
+        yield from _no_times(config, sample)
+        return
     names_generator = any(config.raw.get(key) for key in (KEYGEN_TYPE, KEYGEN_CLASS))
     if config.generates_keys and names_generator:
         stored = rows.column(RECORD_KEY)
@@ -259,6 +321,11 @@ def _by_rows(context: TableContext, sample: _Sample) -> Iterator[Contradiction]:
                 f"{', '.join(config.record_key_fields)} makes other record keys than those of the rows in {sample.path}, such as "
                 f"{values[0].as_py()!r} for {stored[0].as_py()!r}",
             )
+    if config.drops_partition_columns and config.partition_fields and not config.bootstrap_base:
+        there_are = [name for name in config.partition_fields if name in rows.column_names]
+        if there_are:
+            what = f"{DROP_COLUMNS} is true, and {sample.path} has column {there_are[0]!r}"
+            yield Contradiction(DROP_COLUMNS, what, value="false")
     dated = generator.timestamps is not None
     there = all(name in rows.column_names for name in config.partition_fields)
     if there and not dated and not config.drops_partition_columns:
@@ -296,9 +363,21 @@ def _by_rows(context: TableContext, sample: _Sample) -> Iterator[Contradiction]:
             )
 
 
+def _no_times(config: TableConfig, sample: _Sample) -> Iterator[Contradiction]:
+    """A key generator of times for folders that are the values of their columns, and no times: these have digits."""
+    if config.raw.get(KEYGEN_TYPE, "").upper() != KeyGeneratorType.TIMESTAMP.value or re.search(r"\d", sample.folder):
+        return
+    kind = infer_key_generator(config.record_key_fields, config.partition_fields)
+    plain = key_generator(replace(config, keygen=kind))
+    paths = _values(plain.partitions, sample.rows)
+    if paths is not None and _all_in(paths, sample.folder):
+        what = f"{KEYGEN_TYPE} is that of times, and the rows of {sample.path} lie in {sample.folder!r}"
+        yield Contradiction(KEYGEN_TYPE, what, value=kind.value)
+
+
 def generator_of_stored_keys(config: TableConfig) -> KeyGenerator | None:
     """What makes the keys of a table's rows of their columns; None where nothing can be said of them."""
-    if not config.populate_meta_fields or config.bootstrap_base or config.generates_keys:
+    if not config.populate_meta_fields or config.generates_keys:
         return None
     try:
         return key_generator(config)

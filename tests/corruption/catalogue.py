@@ -49,6 +49,7 @@ from tests.corruption.damages import (
     stray,
     swap_logs,
     torn_properties,
+    without,
     without_keys,
 )
 
@@ -173,6 +174,11 @@ DAMAGES = {
     "a commit has a name of another table version": Damage(
         lambda t: newest(t).rename(newest(t).with_name(f"{newest(t).name[:17]}_{newest(t).name}")),
         "has a name of another table version",
+        is_silent=True,
+    ),
+    "a commit has the name of a copy": Damage(
+        lambda t: newest(t).rename(newest(t).with_name(f"{newest(t).name}.bak")),
+        r"\.deltacommit\.bak has a name of",
         is_silent=True,
     ),
     "a replacecommit replaces a file group that lives": Damage(
@@ -350,6 +356,15 @@ DAMAGES = {
     "a flag that is none": Damage(stated("hoodie.populate.meta.fields", "maybe"), "true or false", KNOWN),
     "a key generator of tables without partitions": Damage(
         stated("hoodie.table.keygenerator.type", "NON_PARTITION"), "keygenerator.type is that of", KNOWN
+    ),
+    "partition columns that are said to be dropped": Damage(
+        stated("hoodie.datasource.write.drop.partition.columns", "true"), "has column 'city'", KNOWN
+    ),
+    "a key generator of times": Damage(
+        stated("hoodie.table.keygenerator.type", "TIMESTAMP"), "keygenerator.type is that of times", KNOWN
+    ),
+    "the ordering column is missing": Damage(
+        without("hoodie.table.ordering.fields", "hoodie.table.precombine.field"), "there is no ordering column", KNOWN
     ),
     "another folder of the archive": Damage(
         stated("hoodie.archivelog.folder", "nope"), "nope, which is empty, and", KNOWN

@@ -245,6 +245,19 @@ def stated(key: str, value: str) -> Callable[[Path], None]:
     return do
 
 
+def without(*keys: str) -> Callable[[Path], None]:
+    """Properties that are lost."""
+
+    def do(table: Path) -> None:
+        path = table / PROPERTIES
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        left = [line for line in lines if line.partition("=")[0] not in keys]
+        assert len(left) < len(lines)
+        path.write_text("".join(left), encoding="utf-8")
+
+    return do
+
+
 def renamed_group(table: Path) -> None:
     replaced(newest(table), '"rome/', '"rona/')
 

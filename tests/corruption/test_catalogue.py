@@ -3,34 +3,33 @@
 import errno
 import os
 import re
-import shlex
 import shutil
 
 import pytest
 
 import hoodie
 from hoodie.cli.__main__ import main
-from hoodie.errors import HoodieError, StorageError
+from hoodie.errors import CorruptFileError, HoodieError, StorageError
 from hoodie.model.findings import Level
-from hoodie.storage.local import LocalStorage
 from tests.corruption.catalogue import DAMAGES
 from tests.corruption.damages import (
     FUTURE,
     OLD_S,
     PROPERTIES,
+    age,
     base,
     cut,
-    findings,
     later,
     make,
+    names_no_file,
     newest,
     replaced,
+    stated,
+    without,
 )
+from tests.corruption.mending import ROUNDS, Refusing, doctor, mend, read, rows
 from tests.golden_tables import copy_golden
 from tests.memory_tables import opened
-
-ROUNDS = 5
-"""A way out may have several steps: each mends what the doctor says then."""
 
 
 @pytest.fixture(scope="module")
@@ -45,46 +44,6 @@ def states(whole):
     """The rows as they are, and as they were before the newest commit."""
     table = hoodie.open_table(whole)
     return [rows(table), *(rows(table, as_of=table.timeline.commits[at].time) for at in (-2, -3))]
-
-
-def rows(table, **query):
-    return sorted(table.scan(**query).to_arrow().to_pylist(), key=repr)
-
-
-def read(path):
-    """The rows of a snapshot, or the error."""
-    try:
-        return rows(hoodie.open_table(path))
-    except HoodieError as error:
-        return error
-
-
-def doctor(path, capsys):
-    capsys.readouterr()
-    status = main(["doctor", str(path), "--json"])
-    out = capsys.readouterr()
-    assert out.out, out.err
-    return status, findings(out.out)
-
-
-def mend(path, whole, finding, values, capsys):
-    """Do what the doctor says."""
-    action = finding["mend"]
-    assert action, finding
-    command = re.search(r"`hoodie ([^`]*)`", action)
-    if command is not None and not action.startswith("Restore "):
-        words = shlex.split(command[1])
-        words = [re.sub(r"^(.*)=VALUE$", lambda found: f"{found[1]}={values[found[1]]}", word) for word in words]
-        capsys.readouterr()
-        assert main(words) == 0, (words, capsys.readouterr())
-    elif action.startswith("Restore "):
-        assert "from a copy" in action
-        shutil.rmtree(path)
-        shutil.copytree(whole, path)
-    else:
-        assert action.startswith(("Delete ", "Remove ")), action
-        found = path / finding["path"]
-        shutil.rmtree(found) if found.is_dir() else found.unlink()
 
 
 def test_the_table_is_whole_before_anything_is_done(whole, capsys):
@@ -254,6 +213,32 @@ def test_a_hash_ring_that_does_not_decode_is_named(version, content, tmp_path, c
     assert hoodie.open_table(path).scan().count() == 5
 
 
+def test_a_hash_ring_of_a_clustering_goes_with_its_damaged_plan(tmp_path):
+    options = {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
+    options |= {"hoodie.bucket.index.num.buckets": "2", "hoodie.write.table.version": "9"}
+    table = hoodie.create_table(tmp_path, record_key="id", table_type="MERGE_ON_READ", options=options)
+    table.upsert([{"id": n} for n in range(4)])
+    begun_clustering(tmp_path, (b"garbage", b""))
+    time = max((tmp_path / ".hoodie/timeline").glob("*.clustering.requested")).name[:17]
+    ring = next((tmp_path / ".hoodie/.bucket_index").rglob("*.hashing_meta"))
+    shutil.copyfile(ring, left := ring.with_name(f"{time}.hashing_meta"))
+    assert len(hoodie.open_table(tmp_path).repair("plans", dry_run=False).repairs) == 1
+    assert (ring.exists(), left.exists()) == (True, False)
+
+
+def test_files_of_an_archived_commit_that_names_none_are_no_strays(tmp_path):
+    table = hoodie.create_table(tmp_path, record_key="id", partition_by="city")
+    for city in ("bern", "oslo", "rome"):
+        table.upsert([{"id": 1, "city": city}])
+    names_no_file(newest(tmp_path, action="commit", at=0))
+    table = hoodie.open_table(tmp_path)
+    table.archive(min_commits=1)
+    assert len(table.archived_instants()) == 2
+    age(base(tmp_path, "bern"))
+    result = hoodie.open_table(tmp_path).repair("stray-files")
+    assert (result.repairs, [each.path for each in result.left]) == ((), [f"bern/{base(tmp_path, 'bern').name}"])
+
+
 def test_rows_that_a_global_index_left_in_their_folder_are_no_damage(tmp_path):
     options = {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "false"}
     table = hoodie.create_table(tmp_path, record_key="id", partition_by="city", options=options)
@@ -289,28 +274,88 @@ def test_properties_are_not_set_to_columns_that_are_not_there(whole, tmp_path, c
     assert (path / PROPERTIES).read_bytes() == before
 
 
-class Refusing(LocalStorage):
-    """A storage on which a file or a folder cannot be read."""
+@pytest.mark.parametrize("suffix", [None, ".bak"], ids=["other version", "copy"])
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_a_write_does_not_undo_what_was_completed_under_another_name(version, suffix, tmp_path):
+    table = hoodie.create_table(tmp_path, record_key="id", options={"hoodie.write.table.version": version})
+    table.upsert([{"id": 1}])
+    table.upsert([{"id": 2}])
+    path = max((tmp_path / table.config.timeline_folder).glob("*commit"))
+    time = path.name[:17]
+    other = f"{time}_{path.name}" if version == "6" else f"{time}.commit"
+    renamed = path.rename(path.with_name(f"{path.name}{suffix}" if suffix else other))
+    with pytest.raises(CorruptFileError, match="was completed, and has a name of another"):
+        hoodie.open_table(tmp_path).upsert([{"id": 3}])
+    if suffix:
+        renamed.rename(path)
+    else:
+        renamed.unlink()
+    hoodie.open_table(tmp_path).upsert([{"id": 3}])
+    assert hoodie.open_table(tmp_path).scan().count() == (3 if suffix else 2)
 
-    def __init__(self, root, path, number):
-        super().__init__(root)
-        self.refused = (path, number)
 
-    def _refuse(self, path):
-        if path == self.refused[0]:
-            raise OSError(self.refused[1], os.strerror(self.refused[1]), f"{self.uri}/{path}")
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+def test_a_table_that_lost_its_ordering_column_is_not_written(version, tmp_path):
+    options = {"hoodie.write.table.version": version}
+    hoodie.create_table(tmp_path, record_key="id", ordering="ts", options=options).upsert([{"id": 1, "ts": 5}])
+    without("hoodie.table.ordering.fields", "hoodie.table.precombine.field")(tmp_path)
+    assert [each.kind for each in hoodie.open_table(tmp_path).doctor().findings] == ["properties"]
+    with pytest.raises(CorruptFileError, match="no ordering column"):
+        hoodie.open_table(tmp_path).upsert([{"id": 1, "ts": 4}])
 
-    def read(self, path):
-        self._refuse(path)
-        return super().read(path)
 
-    def open_input(self, path, *, mapped=True):
-        self._refuse(path)
-        return super().open_input(path, mapped=mapped)
+def test_folders_that_may_be_times_say_nothing_against_a_key_generator_of_times(tmp_path):
+    table = hoodie.create_table(tmp_path, record_key="id", partition_by="day")
+    table.upsert([{"id": 1, "day": "2026-01-01"}])
+    stated("hoodie.table.keygenerator.type", "TIMESTAMP")(tmp_path)
+    assert hoodie.open_table(tmp_path).doctor().findings == ()
 
-    def list(self, path, *, recursive=False):
-        self._refuse(path)
-        return super().list(path, recursive=recursive)
+
+def test_an_archive_without_its_version_is_noted_until_the_next_one(tmp_path, capsys):
+    path = copy_golden("v9_archived", tmp_path).path
+    version = path / ".hoodie/timeline/history/_version_"
+    before = [each.kind for each in hoodie.open_table(path).doctor().findings]
+    version.unlink()
+    assert [each.kind for each in hoodie.open_table(path).doctor().findings] == sorted([*before, "archive-version"])
+    table = hoodie.open_table(path)
+    for n in range(4):
+        table.insert([{"id": f"new{n}", "part": "a", "ts": n, "val": n}])
+    table.archive(min_commits=1)
+    assert version.exists()
+
+
+def test_a_key_column_that_fits_no_row_is_no_damage_of_base_files(tmp_path):
+    table = hoodie.create_table(tmp_path, record_key="id")
+    table.upsert([{"id": n, "size": 100 + n} for n in range(4)])
+    replaced(tmp_path / PROPERTIES, "recordkey.fields=id", "recordkey.fields=size")
+    assert [each.kind for each in hoodie.open_table(tmp_path).doctor(deep=True).findings] == ["properties"]
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_plans_of_clusterings_are_looked_at_as_those_of_compactions_are(version, tmp_path):
+    """A whole one is no damage; one that names a missing file is, and stays where files are named after it."""
+    options = {"hoodie.write.table.version": version, "hoodie.parquet.small.file.limit": "0"}
+    table = hoodie.create_table(tmp_path, record_key="id", options=options)
+    for n in range(2):
+        table.insert([{"id": n}], options)
+    time = table.schedule_clustering()
+    assert time is not None
+    assert table.doctor(deep=True).is_healthy
+    assert table.repair("plans", dry_run=False).repairs == ()
+    path = next((tmp_path / table.config.timeline_folder).glob(f"{time}.*.requested"))
+    name = base(tmp_path, ".").name
+    token = name.split("_")[1]
+    other = f"{token[:-1]}{(int(token[-1]) + 1) % 10}"
+    path.write_bytes(path.read_bytes().replace(f"_{token}_".encode(), f"_{other}_".encode()))
+    os.utime(path, (OLD_S, OLD_S))
+    (found,) = hoodie.open_table(tmp_path).repair("plans").repairs
+    assert f"the plan names {name.replace(token, other)}, which is not there" in found.why
+    shutil.copyfile(tmp_path / name, tmp_path / f"{name.rpartition('_')[0]}_{time}.parquet")
+    result = hoodie.open_table(tmp_path).repair("plans")
+    assert (result.repairs, [each.why.rpartition("; ")[2] for each in result.left]) == (
+        (),
+        [f"{name.rpartition('_')[0]}_{time}.parquet is named after it, so it has to stay"],
+    )
 
 
 UNREADABLE = {

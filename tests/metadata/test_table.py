@@ -126,6 +126,25 @@ def test_one_that_lacks_a_commit_is_not_available(lost, tmp_path):
     assert lost[:17] in table.reasons["files"]
 
 
+@pytest.mark.parametrize("place", ["timeline.path", "timeline.history.path"])
+def test_one_whose_timeline_and_archive_have_other_names_is_read_by_these(place, tmp_path):
+    path = copy_golden("v9_mdt_mor", tmp_path).path
+    meta = path / METADATA_TABLE / ".hoodie"
+    usual = meta / ("timeline" if place == "timeline.path" else "timeline/history")
+    if usual.exists():
+        usual.rename(usual.with_name("elsewhere"))
+    properties = meta / "hoodie.properties"
+    lines = [line for line in properties.read_text().splitlines() if not line.startswith(f"hoodie.{place}=")]
+    properties.write_text("\n".join([*lines, f"hoodie.{place}=elsewhere", ""]))
+    table, partitions = opened(path), context_of(path).snapshot().view.partitions()
+    assert [told(infos) for infos in table.files(partitions)] == [listed(path, each) for each in partitions]
+    assert (table.reasons, table._opened.folder, table._opened.history) == (
+        {},
+        ".hoodie/elsewhere" if place == "timeline.path" else ".hoodie/timeline",
+        ".hoodie/elsewhere/history" if place == "timeline.path" else ".hoodie/timeline/elsewhere",
+    )
+
+
 def test_one_that_is_gone_or_of_another_version_is_not_available(tmp_path):
     golden = copy_golden("v6_mdt_mor", tmp_path)
     properties = golden.path / METADATA_TABLE / ".hoodie" / "hoodie.properties"

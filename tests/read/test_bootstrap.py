@@ -8,7 +8,7 @@ import hoodie
 from hoodie.cli.__main__ import main
 from hoodie.errors import CorruptFileError, MissingFileError, UnsupportedTableError
 from hoodie.filegroup.skeleton import _aligned
-from hoodie.view.bootstrap import INDEX
+from hoodie.model.names import BOOTSTRAP_INDEX
 from tests.bootstrapped import bootstrapped
 
 NAMES = ["mor6_plain", "cow9_mixed"]
@@ -73,7 +73,7 @@ def test_a_source_file_that_is_gone_or_changed_is_named(tmp_path):
     pq.write_table(rows.slice(1), file)
     with pytest.raises(CorruptFileError, match=r"one\.parquet.*was changed"):
         read(found.table, ["id", "qty"])
-    (found.table / INDEX).unlink()
+    (found.table / BOOTSTRAP_INDEX).unlink()
     with pytest.raises(CorruptFileError, match=r"was bootstrapped from .* is gone"):
         read(found.table, ["id", "qty"])
 

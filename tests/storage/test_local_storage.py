@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from hoodie.model.instant import format_instant
@@ -303,3 +304,18 @@ def test_names_of_a_folder_that_comes_while_it_is_looked_for(tmp_path, monkeypat
 
     monkeypatch.setattr(os, "scandir", misses_it)
     assert storage.names("a") == ["f"]
+
+
+def test_a_file_that_cannot_be_mapped_is_named(
+    storage: LocalStorage, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Arrow's error has its path in the text alone."""
+
+    def refuse(path: str, mode: str) -> None:
+        raise OSError(errno.EACCES, f"Failed to open local file '{path}'")
+
+    write(storage, "file", b"rows")
+    monkeypatch.setattr(pa, "memory_map", refuse)
+    with pytest.raises(PermissionError) as caught:
+        storage.open_input("file")
+    assert caught.value.filename == str(root / "file")
