@@ -16,9 +16,12 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.model.meta_fields import META_COLUMNS
 from integration.conftest import PYTHON, hudi_peer
 from integration.hudi_client import ROOT
 from tests.effort import HUNG_S
+from tests.migrated_sources import ROWS, delta_table_at
+from tests.rows import rows_of, without
 from tests.servers.s3 import S3Server
 
 FOLDER = os.environ.get("HOODIE_S3A_JARS")
@@ -77,6 +80,23 @@ def test_apache_hudi_reads_our_tables(
     with hudi_peer(tmp_path, settings) as hudi:
         for uri, expected in tables.items():
             assert in_order(hudi.read(uri.replace("s3://", "s3a://")).table) == expected
+
+
+def test_apache_hudi_reads_delta_tables_that_were_migrated_in_place(
+    s3_server: S3Server, settings: Mapping[str, str], tmp_path: Path
+) -> None:
+    options = dict(s3_server.options)
+    with hudi_peer(tmp_path, settings) as hudi:
+        for kind, version in (("COPY_ON_WRITE", 6), ("MERGE_ON_READ", 9)):
+            source = delta_table_at(s3_server.new_uri(), {**options, "allow_http": "true"})
+            uri = s3_server.new_uri()
+            asked = {"record_key": "id", "mode": "in_place", "table_type": kind, "table_version": version}
+            hoodie.migrate(source, uri, storage_options=options, source_options=options, **asked)
+            table = hoodie.open_table(uri, storage_options=options)
+            expected = without(rows_of(ROWS))
+            assert without(hudi.read(uri).rows, *META_COLUMNS) == expected
+            table.upsert(ROWS.slice(0, 2))
+            assert without(hudi.read(uri).rows, *META_COLUMNS) == expected
 
 
 JOB = """

@@ -3,8 +3,9 @@
 import json
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,6 +22,7 @@ from pyiceberg.table.sorting import UNSORTED_SORT_ORDER
 from pyiceberg.table.update import update_table_metadata
 from pyroaring import BitMap64
 
+Where = TypeVar("Where", Path, str)
 ROWS = pa.table(
     {
         "id": pa.array([f"k{n:02d}" for n in range(30)]),
@@ -53,9 +55,15 @@ def parquet_folder(
 
 
 def delta_table(folder: Path) -> Path:
+    return delta_table_at(folder)
+
+
+def delta_table_at(where: Where, options: Mapping[str, str] | None = None) -> Where:
+    """`options`: deltalake's, to reach a bucket."""
     for start in (0, 10, 20):
-        write_deltalake(folder, ROWS.slice(start, 10), mode="append", partition_by=["day"])
-    return folder
+        rows = ROWS.slice(start, 10)
+        write_deltalake(where, rows, mode="append", partition_by=["day"], storage_options=dict(options or {}) or None)
+    return where
 
 
 def with_deletion_vector(folder: Path, rows: list[int]) -> str:
@@ -112,11 +120,21 @@ class FolderCatalog(NoopCatalog):
 
 def iceberg_of(folder: Path, columns: pa.Schema, partition_by: Sequence[str] = ()) -> Table:
     """An empty one."""
-    location = f"file://{folder}/iceberg"
+    return iceberg_at(f"file://{folder}/iceberg", columns, partition_by)
+
+
+def iceberg_at(
+    location: str, columns: pa.Schema, partition_by: Sequence[str] = (), options: Mapping[str, str] | None = None
+) -> Table:
+    """`options`: pyiceberg's, to reach a bucket."""
     schema = Catalog._convert_schema_if_needed(columns)
     metadata = new_table_metadata(schema, UNPARTITIONED_PARTITION_SPEC, UNSORTED_SORT_ORDER, location)
     table = Table(
-        ("db", "t"), metadata, f"{location}/metadata/00000-x.metadata.json", load_file_io(), FolderCatalog("folder")
+        ("db", "t"),
+        metadata,
+        f"{location}/metadata/00000-x.metadata.json",
+        load_file_io(dict(options or {})),
+        FolderCatalog("folder"),
     )
     for name in partition_by:
         with table.update_spec() as update:
@@ -125,7 +143,10 @@ def iceberg_of(folder: Path, columns: pa.Schema, partition_by: Sequence[str] = (
 
 
 def iceberg_table(folder: Path, *, partitioned: bool = True) -> Table:
-    table = iceberg_of(folder, ROWS.schema, ["day"] if partitioned else [])
+    return with_rows(iceberg_of(folder, ROWS.schema, ["day"] if partitioned else []))
+
+
+def with_rows(table: Table) -> Table:
     for start in (0, 10, 20):
         table.append(ROWS.slice(start, 10))
     return table

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import OptionError, TableNotFoundError, UnsupportedTableError
 from hoodie.migration.parquet_rows import footer, rows_of_file
+from hoodie.migration.reach import options_of
 from hoodie.migration.source import Piece
 from hoodie.storage.base import Storage
 
@@ -121,7 +122,7 @@ def open_delta_source(storage: Storage, version: str | None, reached_by: Mapping
         table = deltalake.DeltaTable(
             storage.uri,
             version=None if version is None else int(version),
-            storage_options=dict(reached_by or {}) or None,
+            storage_options={**(reached_by or {}), **options_of(storage)} or None,
         )
     except deltalake.exceptions.TableNotFoundError as exc:
         raise TableNotFoundError(f"there is no Delta table at {storage.uri}: {exc}") from exc

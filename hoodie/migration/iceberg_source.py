@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.errors import OptionError, TableNotFoundError, UnsupportedTableError
+from hoodie.migration.reach import for_pyiceberg, from_pyiceberg
 from hoodie.migration.source import Piece
 from hoodie.storage.base import Storage
 
@@ -127,7 +128,7 @@ def open_iceberg_source(origin: Any, version: str | None, reached_by: Mapping[st
     if isinstance(origin, Storage):
         path = f"{origin.uri}/{newest_metadata(origin)}"
         try:
-            table = StaticTable.from_metadata(path, dict(reached_by or {}))
+            table = StaticTable.from_metadata(path, for_pyiceberg(origin))
         except (NotInstalledError, NotImplementedError, ValueError, OSError) as exc:
             raise UnsupportedTableError(f"pyiceberg does not open {path}: {exc}") from exc
     snapshot = table.current_snapshot() if version is None else table.snapshot_by_id(int(version))
@@ -135,6 +136,8 @@ def open_iceberg_source(origin: Any, version: str | None, reached_by: Mapping[st
         raise TableNotFoundError(
             f"the Iceberg table {table.location()} has no snapshot {version or ''}: it has no rows, or the snapshot has expired"
         )
+    if reached_by is None and not isinstance(origin, Storage):
+        reached_by = from_pyiceberg(table.io.properties)
     return IcebergSource(table.location(), table, str(snapshot.snapshot_id), reached_by)
 
 
