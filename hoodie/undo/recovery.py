@@ -7,7 +7,7 @@ services whose plans these are, and knows of a service what `PlanOwner` says.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Protocol
@@ -15,7 +15,7 @@ from typing import Protocol
 from hoodie.errors import CommitConflictError, CorruptFileError, InstantNotFoundError
 from hoodie.lock.liveness import LIVE_FOLDER
 from hoodie.model.enums import Action, State
-from hoodie.model.instant import Instant, InstantTime, is_instant_time
+from hoodie.model.instant import BOOTSTRAP_INSTANTS, Instant, InstantTime, is_instant_time
 from hoodie.model.names import COMPLETES_AS, HEARTBEATS, MARKERS, PRIVATE, STAGING, heartbeat_path, join
 from hoodie.options.compatibility import check_version
 from hoodie.storage.base import CopyingStorage, FileInfo, Storage
@@ -110,7 +110,7 @@ def _rollback_failed(
             case Life.ALIVE | Life.FOREIGN_ALIVE:
                 continue
     if dead:
-        _refuse_renamed(context, snapshot.timeline, {each.time for each in dead})
+        _refuse_completed(context, snapshot.timeline, {each.time for each in dead})
     unfinished = timeline.pending(Action.ROLLBACK)
     for rollback in unfinished:
         _finish(context, rollback)
@@ -134,10 +134,16 @@ def _rollback_failed(
     return undone, snapshot
 
 
-def _refuse_renamed(context: TableContext, timeline: Timeline, times: Container[InstantTime]) -> None:
-    """Raise CorruptFileError for a write that looks dead and was completed, under a name that nobody knows: undoing it would delete
-    its rows.
+def _refuse_completed(context: TableContext, timeline: Timeline, times: Collection[InstantTime]) -> None:
+    """Raise CorruptFileError for a write that looks dead and was completed, as a name that nobody knows says, or, of a bootstrap, the
+    writes after it: undoing it would delete its rows.
     """
+    bootstraps = [time for time in times if time in BOOTSTRAP_INSTANTS]
+    if bootstraps and timeline.commits:
+        raise CorruptFileError(
+            f"table {context.storage.uri} was written after its bootstrap, instant {bootstraps[0]}, whose completed file is lost; "
+            "nothing was written. Restore the file from a copy of the table"
+        )
     for instant, path in context.active.renamed_commits(timeline):
         if instant.time in times:
             raise CorruptFileError(

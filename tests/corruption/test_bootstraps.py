@@ -9,14 +9,15 @@ import pytest
 import hoodie
 import hoodie.filegroup.skeleton
 import hoodie.repair.check_sources
-from hoodie.errors import HoodieError
+from hoodie.errors import CorruptFileError, HoodieError
 from hoodie.filegroup.skeleton import source_folder
 from hoodie.model.findings import Level
 from hoodie.model.names import BOOTSTRAP_INDEX, BOOTSTRAP_INDEX_BY_FILE
+from hoodie.repair.properties_repair import plan_properties
 from hoodie.storage.local import LocalStorage
 from hoodie.view.bootstrap import read_index
-from tests.corruption.bootstraps import DAMAGES, make, of_equal_size, source
-from tests.corruption.damages import with_column
+from tests.corruption.bootstraps import DAMAGES, KNOWN, make, of_equal_size, source
+from tests.corruption.damages import PROPERTIES, with_column
 from tests.corruption.mending import ROUNDS, Refusing, doctor, mend, read, rows
 
 NEW = {"id": "rome00", "city": "rome", "ts": 9, "fare": -1.0}
@@ -112,6 +113,23 @@ def test_a_source_that_this_user_may_not_read_is_named(root, monkeypatch):
         assert [(each.path, each.mend.rstrip("/")) for each in damage] == [
             (None, f"Give this user permission to read {path}")
         ]
+
+
+def test_a_write_does_not_undo_a_bootstrap_that_lost_its_commit(root, kept, capsys):
+    (commit,) = (root / "table/.hoodie").rglob("00000000000001*commit")
+    content = commit.read_bytes()
+    commit.unlink()
+    assert [each["kind"] for each in doctor(root / "table", capsys)[1]] == ["lost-completions"]
+    with pytest.raises(CorruptFileError, match="was written after its bootstrap"):
+        hoodie.open_table(root / "table").upsert([NEW])
+    commit.write_bytes(content)
+    assert read(root / "table") == kept[2]
+
+
+def test_lost_properties_come_back_with_the_place_of_the_source(root, kept):
+    (root / "table" / PROPERTIES).unlink()
+    plan = plan_properties(LocalStorage(root / "table"), {**KNOWN, **kept[3]})
+    assert ("hoodie.bootstrap.base.path", str(root / "source")) in [(each.key, each.value) for each in plan.properties]
 
 
 @pytest.mark.parametrize(

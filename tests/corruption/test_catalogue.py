@@ -24,7 +24,9 @@ from tests.corruption.damages import (
     names_no_file,
     newest,
     replaced,
+    rewritten,
     stated,
+    with_column,
     without,
 )
 from tests.corruption.mending import ROUNDS, Refusing, doctor, mend, read, rows
@@ -322,6 +324,16 @@ def test_an_archive_without_its_version_is_noted_until_the_next_one(tmp_path, ca
         table.insert([{"id": f"new{n}", "part": "a", "ts": n, "val": n}])
     table.archive(min_commits=1)
     assert version.exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "kinds"),
+    [("20251124160000000_0_1", []), (f"{'0a' * 16}_3", []), (f"{'0a' * 15}_3", ["properties"]), ("k", ["properties"])],
+)
+def test_keys_that_no_column_makes_are_those_of_writes_or_of_sql_statements(key, kinds, tmp_path):
+    hoodie.create_table(tmp_path, record_key=[]).insert([{"size": n} for n in range(3)])
+    rewritten(base(tmp_path, "."), with_column("_hoodie_record_key", lambda keys: [key for _ in keys]))
+    assert [each.kind for each in hoodie.open_table(tmp_path).doctor(deep=False).findings] == kinds
 
 
 def test_a_key_column_that_fits_no_row_is_no_damage_of_base_files(tmp_path):
