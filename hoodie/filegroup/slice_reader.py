@@ -336,6 +336,7 @@ def read_sought_rows(
     path = f"{base.path} of table {storage.uri}"
     is_stored = not (isinstance(base, BaseFile) and base.source)
     places = None if key_filter.places is None else key_filter.places.get(base.path)
+    there = None if key_filter.rows is None else key_filter.rows.get(base.path)
     known = None if places is None else places.known
     base_file = open_base_file(storage, base, encode=schema.names, known=known)
     with base_file as (file, _):
@@ -351,7 +352,7 @@ def read_sought_rows(
                 )
 
             for numbers, batch in sought_rows(
-                file, schema.names, key_filter, read, path=path, pages=pages, places=places
+                file, schema.names, key_filter, read, path=path, pages=pages, places=places, there=there
             ):
                 yield numbers, conform(batch, schema, path=path)
             return

@@ -6,7 +6,7 @@ A filter by keys passes over nearly all rows. So the keys are read first, and of
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from hoodie.format.column_stats import ranges_of_footer
 from hoodie.format.parquet_file import read_batches
 from hoodie.model.meta_fields import RECORD_KEY
-from hoodie.model.sought import RowBlocks, SoughtKeys
+from hoodie.model.sought import RowBlocks, SoughtKeys, SoughtRows
 
 if TYPE_CHECKING:
     from hoodie.format.parquet_pages import PageReader
@@ -49,10 +49,12 @@ def sought_rows(
     path: str,
     pages: PageReader | None = None,
     places: RowBlocks | None = None,
+    there: SoughtRows | None = None,
 ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
     """Numbers of rows, ascending, and these rows with those of the columns that the file has; `path` is for messages.
 
     `pages`: gives rows of some columns without the others of their row group. `places`: where rows of the keys may stand.
+    `there`: those that have them; no keys are read.
 
     Raises:
         CorruptFileError: a column does not decode.
@@ -66,24 +68,33 @@ def sought_rows(
     if pages is not None and places is not None and places.rows == file.metadata.num_rows:
         keys_here = keys_here.take(pa.array(np.unique(places.numbers)))
         blocks = np.unique(places.blocks).astype(np.int64) << places.shift
-    first, values = 0, [str(key) for key in keys_here.to_pylist()]
-    in_bytes = [key.encode() for key in values]  # in the same order
+    first = 0
     for group in range(file.metadata.num_row_groups):
-        if _may_hold(file, group, values):
-            spans = None
-            if blocks is not None and places is not None:
-                spans = _within(blocks - first, 1 << places.shift, file.metadata.row_group(group).num_rows)
-            by_pages = None if pages is None else pages.rows_of_keys(group, RECORD_KEY, in_bytes, spans)
-            rows, keys = by_pages or _rows_of_keys(file, group, keys_here, path=path)
+        count = file.metadata.row_group(group).num_rows
+        keys_of_group = keys_here if there is not None else _within_bounds(file, group, keys_here)
+        if len(keys_of_group):
+            if there is not None:
+                rows, keys = _rows_from(there, first, first + count)
+            else:
+                spans = None
+                if blocks is not None and places is not None:
+                    spans = _within(blocks - first, 1 << places.shift, count)
+                by_pages = None if pages is None else pages.rows_of_keys(group, RECORD_KEY, keys_of_group, spans)
+                rows, keys = by_pages or _rows_of_keys(file, group, keys_of_group, path=path)
             if len(rows):
                 columns = dict.fromkeys(of_keys, keys)
-                count = file.metadata.row_group(group).num_rows
                 if pages is not None and others and (blocks is not None or _may_skip_pages(rows, count)):
                     columns |= pages.rows(group, others, rows)
                 rest = [name for name in others if name not in columns]
                 columns |= _at(rows, rest, read(rest, group) if rest else ())
                 yield first + rows, pa.RecordBatch.from_arrays([columns[name] for name in present], names=present)
-        first += file.metadata.row_group(group).num_rows
+        first += count
+
+
+def _rows_from(there: SoughtRows, begin: int, end: int) -> tuple[np.ndarray, pa.Array]:
+    """Of the rows those from `begin` to before `end`, counted from `begin`, and their keys."""
+    start, stop = np.searchsorted(there.numbers, (begin, end))
+    return there.numbers[start:stop] - begin, there.keys.slice(start, stop - start)
 
 
 def _within(begins: np.ndarray, size: int, rows: int) -> np.ndarray:
@@ -130,11 +141,15 @@ def _rows_of_keys(file: pq.ParquetFile, group: int, keys: pa.Array, *, path: str
     return np.concatenate(numbers), pa.concat_arrays(found)
 
 
-def _may_hold(file: pq.ParquetFile, group: int, values: Sequence[str]) -> bool:
-    """Whether one of the texts, which are sorted, lies within the row group's bounds."""
+def _within_bounds(file: pq.ParquetFile, group: int, keys: pa.Array) -> pa.Array:
+    """Those of the keys, which are sorted, that lie within the row group's bounds."""
     field = pa.field(RECORD_KEY, _TEXT)
     stated = ranges_of_footer(file.metadata, [field], group=group)[RECORD_KEY]
     if not stated.values or stated.low is None:
-        return stated.values
-    place = bisect_left(values, stated.low)
-    return place < len(values) and values[place] <= stated.high
+        return keys if stated.values else keys[:0]
+    start = bisect_left(keys, stated.low, key=_value)
+    return keys[start : bisect_right(keys, stated.high, lo=start, key=_value)]
+
+
+def _value(scalar: Any) -> Any:
+    return scalar.as_py()

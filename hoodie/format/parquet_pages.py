@@ -125,7 +125,7 @@ class PageReader:
         return {name: column for content, each in files for name, column in self._decoded(content, each)}
 
     def rows_of_keys(
-        self, group: int, name: str, keys: Sequence[bytes], spans: npt.NDArray[np.int64] | None = None
+        self, group: int, name: str, keys: pa.Array, spans: npt.NDArray[np.int64] | None = None
     ) -> tuple[_Ints, pa.Array] | None:
         """Which rows of a row group have one of these values in a column of texts, and their values.
 
@@ -133,7 +133,7 @@ class PageReader:
         are most of the chunk, or it is not as it is known here.
 
         Args:
-            keys: sorted.
+            keys: texts, sorted.
             spans: first and last rows between which the keys stand, whatever pages say of their bounds.
 
         Raises:
@@ -157,7 +157,8 @@ class PageReader:
             if spans is not None:
                 wanted = _pages_with(pages.rows, spans)
             elif _agree(pages.bounds, column):
-                wanted = np.flatnonzero([_lies_within(keys, bounds) for bounds in _widened(pages.bounds)])
+                sought = keys.cast(pa.binary())
+                wanted = np.flatnonzero([_lies_within(sought, bounds) for bounds in _widened(pages.bounds)])
             else:
                 return None
             if not len(wanted):
@@ -169,7 +170,7 @@ class PageReader:
         except (IndexError, KeyError, ValueError, OverflowError, RecursionError, StopIteration):
             return None
         values: Any = self._read(content, [picked]).column(name).combine_chunks()
-        mask = pc.is_in(values, value_set=pa.array(keys, pa.binary()).cast(pa.string()))
+        mask = pc.is_in(values, value_set=keys)
         places = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
         begins = np.concatenate([[0], np.cumsum(np.diff(pages.rows)[wanted])])
         page = np.searchsorted(begins, places, side="right") - 1
@@ -382,10 +383,14 @@ def _agree(bounds: Sequence[_Bounds | None], column: Any) -> bool:
     return (min(low for low, _ in stated), max(high for _, high in stated)) == (least, greatest)
 
 
-def _lies_within(keys: Sequence[bytes], bounds: _Bounds) -> bool:
+def _lies_within(keys: pa.Array, bounds: _Bounds) -> bool:
     """Whether one of the keys, which are sorted, does."""
-    place = bisect_left(keys, bounds[0])
-    return place < len(keys) and keys[place] <= bounds[1]
+    place = bisect_left(keys, bounds[0], key=_value)
+    return place < len(keys) and _value(keys[place]) <= bounds[1]
+
+
+def _value(scalar: Any) -> Any:
+    return scalar.as_py()
 
 
 def _chunk(picked: _Picked, at: int, size: int) -> bytes:

@@ -19,10 +19,11 @@ from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.chunks import load_rows, make_matches, piece_keys
 from hoodie.filegroup.log_scan import read_log_records
 from hoodie.filegroup.slice_reader import MAPPED_BYTES, open_base_file
+from hoodie.filegroup.sought_rows import can_seek
 from hoodie.filegroup.unused_memory import release_unused_memory
 from hoodie.format.base_file import BaseFileFooter
 from hoodie.format.bloom import BloomFilter
-from hoodie.index.hash_index import SoughtKeys
+from hoodie.index.hash_index import SoughtKeys as IndexedKeys
 from hoodie.index.stored_keys import (
     BLOCK_FILES,
     KeyBlock,
@@ -47,6 +48,7 @@ from hoodie.model.plans import (
     MergeRule,
     UnstoredColumns,
 )
+from hoodie.model.sought import SoughtRows
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache, FileKey
 
@@ -69,6 +71,8 @@ _DECODE_NS = 8
 _OPEN_COLUMN_NS = 400_000
 _TYPICAL_KEY_BYTES = 40
 _OFFSET_BYTES = 4
+_FEW_SHARE = 64
+"""To look up fewer keys than such a part of a file's, a reader compares its keys, which costs a quarter of an index of them."""
 _BATCH_KEYS = 1024 * 1024
 """Keys of a file that are held at once; the candidates are hashed anew for each so many."""
 
@@ -200,7 +204,7 @@ def run_lookups(storage: Storage, cache: Cache, pack: LookupPack) -> list[Lookup
     return [_look_up(storage, task, shared) for task in pack.tasks]
 
 
-class _PieceKeys(SoughtKeys):
+class _PieceKeys(IndexedKeys):
     """Keys of one piece and the numbers of their rows in the chunk."""
 
     def __init__(self, keys: pa.Array, rows: np.ndarray) -> None:
@@ -321,6 +325,36 @@ def _look_into_memory(
     places = [shared.places(file, each) for each in all_keys]
     matches = _matches(storage, task, pieces, [each.rows for each in all_keys], places)
     return LookupResult(task.base, matches, how, file.footer.record_count)
+
+
+def rows_of_keys(storage: Storage, cache: Cache, keys: IndexedKeys, base: BaseFile) -> SoughtRows | None:
+    """All rows of the file that have one of the keys, which stays known for the look-up of a write; None where the file's keys are
+    too many to remember, or the sought ones too few to read them for.
+
+    Raises:
+        CorruptFileError: the file cannot be read.
+    """
+    files = KnownFiles(storage, cache)
+    name = files.name_of(base.path, base.size_bytes)
+    file = files.get(name)
+    if file is None or file.keys is None:
+        opened = open_base_file(storage, base)
+        with opened as (parquet, metadata):
+            footer = opened.footer(metadata)
+            candidates = int(footer.may_hold(keys.keys).sum())
+            if not candidates:
+                return SoughtRows(np.empty(0, np.int64), keys.keys[:0])
+            fits = files.takes(footer.record_count * _key_bytes(footer), footer.record_count)
+            few = candidates * _FEW_SHARE < footer.record_count
+            if few or not fits or not can_seek(parquet):
+                return None
+            where = f"{base.path} of table {storage.uri}"
+            stored = stored_keys(parquet, base.path, None, batch_rows=_BATCH_KEYS, path=where)
+            file = files.put(name, footer, pa.concat_arrays(list(stored)))
+    if file.keys is None:
+        return None
+    rows = file.rows(keys)
+    return SoughtRows(rows, file.keys.take(pa.array(rows)))
 
 
 def _pieces_in_range(task: LookupTask, footer: BaseFileFooter) -> list[ChunkPiece]:

@@ -89,18 +89,33 @@ class KnownFile:
 
     def places(self, keys: SoughtKeys) -> np.ndarray:
         """For each of the keys the number of the first row that has it, -1 where none does."""
-        stored = self.keys
-        if stored is None:
-            raise ValueError(f"the keys of {self.footer.path} were not read")
-        self.queried = True
-        index = self._index  # another thread's block may undo it meanwhile
-        if index is None:
-            index = self._index = HashIndex(stored)
-        pairs = index.pairs(keys)
+        stored = self._stored()
+        pairs = self._indexed(stored).pairs(keys)
         if pairs is None:
             return places_among(keys.keys, stored)
         numbers, rows = pairs
         return _first_rows(len(keys), *_only(confirmed(keys.keys, numbers, stored, rows), numbers, rows))
+
+    def _stored(self) -> pa.Array:
+        if self.keys is None:
+            raise ValueError(f"the keys of {self.footer.path} were not read")
+        return self.keys
+
+    def _indexed(self, stored: pa.Array) -> HashIndex:
+        self.queried = True
+        index = self._index  # another thread's block may undo it meanwhile
+        if index is None:
+            index = self._index = HashIndex(stored)
+        return index
+
+    def rows(self, keys: SoughtKeys) -> np.ndarray:
+        """The numbers of all rows that have one of the keys, ascending."""
+        stored = self._stored()
+        pairs = self._indexed(stored).pairs(keys)
+        if pairs is None:
+            return np.flatnonzero(pc.is_in(stored, value_set=keys.keys).to_numpy(zero_copy_only=False))
+        numbers, rows = pairs
+        return np.unique(rows[confirmed(keys.keys, numbers, stored, rows)])
 
     def join(self, block: KeyBlock) -> None:
         """Be asked as one of the block from now on."""

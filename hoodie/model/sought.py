@@ -41,6 +41,14 @@ class RowBlocks(NamedTuple):
     known: KnownPlaces | None = None
 
 
+class SoughtRows(NamedTuple):
+    """All rows of a base file that have one of the keys."""
+
+    numbers: np.ndarray
+    """Ascending."""
+    keys: pa.Array
+
+
 class SoughtKeys(NamedTuple):
     """Record keys that rows are looked up by."""
 
@@ -50,3 +58,5 @@ class SoughtKeys(NamedTuple):
     """The column whose values are the record keys themselves, if there is one."""
     places: Mapping[str, RowBlocks] | None = None
     """Of base files, by their paths, what planning found out of where in them the keys may stand."""
+    rows: Mapping[str, SoughtRows] | None = None
+    """Of base files, by their paths: those whose rows were looked up."""

@@ -78,7 +78,7 @@ public class HoodieCatalog extends DelegatingCatalogExtension implements Staging
       return (Table) table;
     }
     CatalogTable entry = entry(ident);
-    return entry == null ? null : (Table) ask(new Object[] {"open", SparkSession.active(), facts(entry), moment, thread});
+    return entry == null ? null : (Table) ask(new Object[] {"open", SparkSession.active(), HoodieTable.json(facts(entry)), moment, thread});
   }
 
   /* What Python wants to know of an entry. */
@@ -240,7 +240,7 @@ public class HoodieCatalog extends DelegatingCatalogExtension implements Staging
   public Table alterTable(Identifier ident, TableChange[] changes) throws NoSuchTableException {
     CatalogTable entry = entry(ident);
     if (entry == null) return super.alterTable(ident, changes);
-    ask(new Object[] {"alter", SparkSession.active(), facts(entry), Arrays.asList(changes)});
+    ask(new Object[] {"alter", SparkSession.active(), HoodieTable.json(facts(entry)), Arrays.asList(changes)});
     return loadTable(ident);
   }
 

@@ -156,7 +156,7 @@ def table_of(spark: Any, name: str) -> SparkTable:
     if catalog_entry is None:
         spark.table(name).schema  # noqa: B018 - Spark says that there is none
         raise OptionError(f"{name} is no table of format {hook.FORMAT!r}")
-    facts = _plain(spark._jvm.hoodie_spark.HoodieCatalog.facts(catalog_entry))
+    facts = _facts(spark, catalog_entry)
     return SparkTable.for_path(spark, facts["path"], _of_writes(facts["properties"]))
 
 
@@ -174,11 +174,7 @@ def properties_of(spark: Any, name: str) -> dict[str, str]:
         entry = entry_of(spark, Words(name).name("a table"))
         return {} if entry is None else dict(entry.properties)
     catalog_entry = _entry(spark, name)
-    return (
-        {}
-        if catalog_entry is None
-        else dict(_plain(spark._jvm.hoodie_spark.HoodieCatalog.facts(catalog_entry))["properties"])
-    )
+    return {} if catalog_entry is None else dict(_facts(spark, catalog_entry)["properties"])
 
 
 def remove() -> None:
@@ -271,7 +267,7 @@ def _answers(what: str, arguments: Sequence[Any]) -> Any:
         raise OptionError("this session has no tables of format 'hoodie': call pyspark_hoodie.enable(spark)")
     match what:
         case "open":
-            return _open(spark, _plain(rest[0]), *rest[1:])
+            return _open(spark, json.loads(rest[0]), *rest[1:])
         case "open path":
             return _at_path(spark, *rest)
         case "exists":
@@ -279,7 +275,7 @@ def _answers(what: str, arguments: Sequence[Any]) -> Any:
         case "create":
             return new_table(spark, *rest).in_java()
         case "alter":
-            return _alter(spark, _plain(rest[0]), rest[1])
+            return _alter(spark, json.loads(rest[0]), rest[1])
         case "function":
             name, values = rest
             table = partial(table_of, spark)
@@ -287,9 +283,10 @@ def _answers(what: str, arguments: Sequence[Any]) -> Any:
     raise OptionError(f"no answer to {what!r}")
 
 
-def _plain(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Java's maps as those of Python."""
-    return {name: dict(each) if isinstance(each, Mapping) else each for name, each in dict(facts).items()}
+def _facts(spark: Any, catalog_entry: Any) -> dict[str, Any]:
+    java = spark._jvm.hoodie_spark
+    facts: dict[str, Any] = json.loads(java.HoodieTable.json(java.HoodieCatalog.facts(catalog_entry)))
+    return facts
 
 
 def _at_path(spark: Any, path: str, moment: Any, thread: int) -> Any:

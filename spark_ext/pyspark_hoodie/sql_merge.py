@@ -115,7 +115,7 @@ def small_merge(
     java, config = spark._jvm.hoodie_spark, target.config
     merging = java.Merging.of(query._jdf.queryExecution().analyzed())
     records = list(config.record_key_fields)
-    if merging is None or not records or not set(records) <= set(equated := _python_list(merging.equated())):
+    if merging is None or not records or not set(records) <= set(equated := _listed(spark, merging.equated())):
         return None
     keys = [name for name in key_columns(config) if name in equated]
     by_key_alone = is_global(config, target.write)
@@ -123,7 +123,7 @@ def small_merge(
     alone = None
     if columns:
         key_names = records if by_key_alone else key_columns(config)
-        alone = merging.alone(list(columns), list(names), key_names, keys)
+        alone = merging.alone(json.dumps([columns, names, list(key_names), keys]))
     source = _frame(spark, merging.given())
     rows = _collected(source, target)
     if rows is None:
@@ -131,9 +131,9 @@ def small_merge(
     rows_of_source = _Source(rows, _table([rows.column(place) for place in places], keys))
     is_single = rows_of_source.is_single
     if alone is not None and is_single:
-        changes = _alone(
-            rows_of_source, _python_list(alone), names, _python_list(merging.kept()), target, by_key_alone=by_key_alone
-        )
+        found, unchanged = _listed(spark, alone), _listed(spark, merging.kept())
+        changes = _alone(rows_of_source, found, names, unchanged, target, by_key_alone=by_key_alone)
+        changes = changes or _completed(rows_of_source, found, names, unchanged, target)
         if changes is not None:
             return changes
     rows_of_source = rows_of_source._replace(rows=rows.select(range(merging.width())))
@@ -143,7 +143,7 @@ def small_merge(
         changes = _of_clauses(merging, places_by_name, rows_of_source, target, spark)
         if changes is not None:
             return changes
-    partners = rows_of_source.partners(target, _python_list(merging.stored()))
+    partners = rows_of_source.partners(target, _listed(spark, merging.stored()))
     if in_pairs:
         plan = merging.paired(_plan(spark, _pairs(merging, partners, rows_of_source).whole()))
     else:
@@ -151,6 +151,33 @@ def small_merge(
     frame = _frame(spark, plan)
     with SparkEngine(spark).described(f"merge {config.name}: join the rows of the source"):
         return RowsHere(collected(changes_of(frame, columns, ids, names)))
+
+
+def _completed(
+    source: _Source, places: Sequence[int], names: Sequence[str], unchanged: Sequence[str], target: Target
+) -> RowsHere | None:
+    """The changes of the source's rows, as `_alone` has them, beside the stored rows, of which they keep columns; None: values of one
+    column have several types.
+    """
+    of_places = target.of_places
+    moves = bool(of_places.intersection(names) - {*unchanged, *source.keys.column_names})
+    left = set(unchanged) - of_places if target.completes and not moves else set()
+    kept = [name for name in unchanged if name not in left]
+    read = list(dict.fromkeys([RECORD_KEY, PARTITION_PATH, *source.keys.column_names, *kept]))
+    inserts = pc.any(pc.equal(source.rows.column(places[1]), _INSERT)).as_py()
+    pairs = Pairs(source.partners(target, read), source.rows, source.keys, keeps_unmatched=bool(inserts))
+    new = [len(read) + place for place in places[2:]]
+    of_stored = {**{name: read.index(name) for name in kept}, **dict.fromkeys(left, -1)}
+    clauses = [
+        Clause(True, _DELETE, (0, 1, *[-1] * len(new))),
+        Clause(True, _UPDATE, (0, 1, *(of_stored.get(name, at) for name, at in zip(names, new, strict=True)))),
+        Clause(False, _INSERT, (-1, -1, *new)),
+    ]
+    done = [pairs.of_source(place) for place in places[:2]]
+    number = pc.subtract(pc.if_else(pa.array(pairs.meet), *done), 1)
+    changes = pairs.made(clauses, [RECORD_KEY, PARTITION_PATH, *names], pa.table({"number": number}), target.schema)
+    set_columns = tuple(name for name in names if name not in left) if left else None
+    return None if changes is None else RowsHere(changes, set_columns=set_columns)
 
 
 def _of_clauses(
@@ -161,15 +188,15 @@ def _of_clauses(
     Args:
         places_by_name: column -> where in a row of the query its values are.
     """
-    answer = merging.clauses(list(places_by_name.values()))
+    answer = merging.clauses(json.dumps(list(places_by_name.values())))
     if answer is None:
         return None
     clauses = [Clause(meets == 1, does, tuple(places)) for meets, does, *places in json.loads(answer)]
-    stored_names, names = _python_list(merging.stored()), list(places_by_name)
+    stored_names, names = _listed(spark, merging.stored()), list(places_by_name)
     of_keys = {name: merging.placeOfKey(name) for name in source.keys.column_names}
     equal = {name: len(stored_names) + place for name, place in of_keys.items() if place < source.rows.num_columns}
     unchanged = _unchanged_columns(clauses, names, stored_names, equal, target) if target.completes else set()
-    needed_places = _python_list(merging.needed())
+    needed_places = _listed(spark, merging.needed())
     used_places = {
         *needed_places,
         *(at for each in clauses for at, name in zip(each.places, names, strict=True) if name not in unchanged),
@@ -226,9 +253,10 @@ def _with_nulls(rows: pa.Table, names: Sequence[str], kinds: pa.Schema) -> pa.Ta
     )
 
 
-def _python_list(java_list: Any) -> list[Any]:
-    """A list of Java; its iterator ends with an exception, which costs much more."""
-    return [java_list[at] for at in range(len(java_list))]
+def _listed(spark: Any, java_list: Any) -> list[Any]:
+    """A list or array of Java."""
+    values: list[Any] = json.loads(spark._jvm.hoodie_spark.HoodieTable.json(java_list))
+    return values
 
 
 def _frame(spark: Any, plan: Any) -> DataFrame:

@@ -16,6 +16,12 @@ public class Merging {
   private static final Set KEY_TYPES = new HashSet(Arrays.asList(new String[] {"string", "byte", "short", "integer", "long", "date"}));
   private static final int DELETE = 1, UPDATE = 2, INSERT = 3;
   private static final int COMPUTED = -2;
+  /* Expressions that give a value, whatever their children are; others may end in an error. */
+  private static final Set CANNOT_FAIL = new HashSet(Arrays.asList(new String[] {
+    "And", "CaseWhen", "Coalesce", "Concat", "Contains", "CreateNamedStruct", "EndsWith", "EqualNullSafe", "EqualTo", "GetStructField",
+    "GreaterThan", "GreaterThanOrEqual", "If", "In", "InSet", "IsNotNull", "IsNull", "Length", "LessThan", "LessThanOrEqual", "Lower",
+    "Not", "Or", "StartsWith", "StringTrim", "Upper"}));
+  private static final Set OF_FLOATS = new HashSet(Arrays.asList(new String[] {"Add", "Multiply", "Subtract"}));
   /* Whether the rows of a pair meet. */
   private static final Attribute MEET = (Attribute) new Alias(
     Literal$.MODULE$.TrueLiteral(), "meet", NamedExpression$.MODULE$.newExprId(), Planning.seq(new ArrayList()), scala.Option.empty(),
@@ -115,18 +121,23 @@ public class Merging {
    * is stored (0 nothing, 1 delete, 2 update), and if not (0, 3 insert), and a place for each column has its new value: that of new
    * rows, if it is one of `kept`.
    *
-   * `columns`: where in a row of the query the values of the table's columns `names` are; none of a MERGE that only deletes. `needed`,
-   * `allowed`: columns that the condition has to equate, and may.
+   * `lists`, as JSON: where in a row of the query the values of the table's columns are, and the names of these; none of a MERGE that
+   * only deletes. The columns that the condition has to equate, and those that it may.
    */
-  public int[] alone(List columns, List names, List needed, List allowed) {
+  public int[] alone(String lists) {
+    List all = HoodieTable.parsed(lists);
+    List columns = (List) all.get(0), names = (List) all.get(1), needed = (List) all.get(2), allowed = (List) all.get(3);
     if (saysMore || !readsAll() || !equal.keySet().containsAll(needed) || !allowed.containsAll(equal.keySet())) return null;
     Seq met = rows.matchedInstructions(), unmet = rows.notMatchedInstructions();
     Expression ifStored = operation(met), ifAbsent = operation(unmet);
     if (ifStored == null || ifAbsent == null) return null;
+    // They are computed for each row of the source, and Spark computes them for those to which the clause applies.
+    boolean forAll = isOne(ifStored, UPDATE) && isOne(ifAbsent, INSERT);
+    if (!cannotFail(ifStored) || !cannotFail(ifAbsent)) return null;
     List values = new ArrayList();
     for (int i = 0; i < columns.size(); i++) {
       Expression value = value(met, unmet, ((Number) columns.get(i)).intValue(), (String) names.get(i));
-      if (value == null) return null;
+      if (value == null || !(forAll || cannotFail(value))) return null;
       values.add(value);
     }
     int[] found = new int[2 + columns.size()];
@@ -134,6 +145,21 @@ public class Merging {
     found[1] = place(ifAbsent);
     for (int i = 0; i < values.size(); i++) found[2 + i] = place((Expression) values.get(i));
     return found;
+  }
+
+  private static boolean isOne(Expression done, int which) { return done instanceof Literal && Integer.valueOf(which).equals(((Literal) done).value()); }
+
+  private static boolean cannotFail(Expression value) {
+    String kind = value.getClass().getSimpleName();
+    boolean safe = value instanceof Attribute || value instanceof Literal || CANNOT_FAIL.contains(kind);
+    if (value instanceof Cast) safe = Cast.canUpCast(((Expression) value.children().apply(0)).dataType(), value.dataType());
+    if (OF_FLOATS.contains(kind)) safe = value.dataType().typeName().equals("double") || value.dataType().typeName().equals("float");
+    if (kind.equals("Remainder")) {
+      Object divisor = value.children().apply(1);
+      safe = divisor instanceof Literal && ((Literal) divisor).value() instanceof Number && ((Number) ((Literal) divisor).value()).doubleValue() != 0;
+    }
+    for (int i = 0; safe && i < value.children().size(); i++) safe = cannotFail((Expression) value.children().apply(i));
+    return safe;
   }
 
   /* What the first clause does that fits. */
@@ -313,10 +339,11 @@ public class Merging {
   // -- What clauses make of pairs of rows: Spark computes what has to be computed, and the rest is taken where it stands.
 
   /* What the clauses give, those of rows that meet first: 1 if it is one of these, its operation, and for each of these columns of the
-   * query where the value stands: the place of a column among `stored`, behind these of one of the source, behind these in `computed`;
+   * query, as JSON, where the value stands: the place of a column among `stored`, behind these of one of the source, behind these in `computed`;
    * -1 is null. Null: it cannot be told. The first column of `computed` is the number of the clause that fits, -1 if none does.
    */
-  public String clauses(List wanted) {
+  public String clauses(String list) {
+    List wanted = HoodieTable.parsed(list);
     List found = new ArrayList(), values = new ArrayList();
     if (!read(rows.matchedInstructions(), true, wanted, found, values)) return null;
     if (!read(rows.notMatchedInstructions(), false, wanted, found, values)) return null;

@@ -56,6 +56,10 @@ class Pairs:
         """Whether they meet, and the columns at these places."""
         return _table([pa.array(self.meet), *(self._column(place) for place in places)])
 
+    def of_source(self, place: int) -> pa.ChunkedArray:
+        """This column of the source's rows."""
+        return column_at(self._columns[self._first_of_source + place], self._rows)
+
     def _column(self, place: int) -> pa.ChunkedArray:
         return column_at(self._columns[place], self._numbers(place))
 

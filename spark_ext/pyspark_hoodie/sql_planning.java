@@ -140,7 +140,7 @@ public class Planning extends SparkStrategy {
   }
 
   private static SparkPlan newScan(DataSourceV2ScanRelation relation, HoodieTable.HoodieScan scan) {
-    LogicalPlan stored = (LogicalPlan) scan.table.ask(new Object[] {"rows", names(relation, scan), scan.options});
+    LogicalPlan stored = (LogicalPlan) scan.table.ask(new Object[] {"rows", HoodieTable.json(names(relation, scan)), HoodieTable.json(scan.options)});
     LogicalPlan rows = scanned(relation, stored, scan);
     SparkPlan plan = Dataset.ofRows(SparkSession.active(), rows).queryExecution().sparkPlan();
     ArrayList renamed = new ArrayList();
@@ -178,12 +178,12 @@ public class Planning extends SparkStrategy {
   public static Dataset frame(SparkSession session, LogicalPlan plan) { return Dataset.ofRows(session, plan); }
 
   /* Settings of the session that are about our tables. */
-  public static Map settings(SparkSession session) {
+  public static String settings(SparkSession session) {
     HashMap found = new HashMap();
     for (Iterator each = new HashMap(session.sessionState().conf().settings()).entrySet().iterator(); each.hasNext();) {
       Map.Entry setting = (Map.Entry) each.next();
       if (((String) setting.getKey()).startsWith("hoodie.")) found.put(setting.getKey(), setting.getValue());
     }
-    return found;
+    return HoodieTable.json(found);
   }
 }

@@ -28,6 +28,8 @@ public class HoodieTable
   static final String[] META = new String[] {
     "_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path", "_hoodie_file_name"};
 
+  private static final com.fasterxml.jackson.databind.ObjectMapper JSON = new com.fasterxml.jackson.databind.ObjectMapper();
+
   /* The name of the table to which this thread has just written. Until the thread loads a table, it only plans what is cached. */
   private static final ThreadLocal WRITTEN = new ThreadLocal();
 
@@ -56,6 +58,23 @@ public class HoodieTable
   }
 
   Object ask(Object[] question) { return python.apply(question); }
+
+  /* Of lists and maps: Python asks for each value of them, and for the end of each, which is an exception. */
+  public static String json(Object value) {
+    try {
+      return JSON.writeValueAsString(value);
+    } catch (java.io.IOException none) {
+      throw new IllegalArgumentException(none);
+    }
+  }
+
+  static List parsed(String list) {
+    try {
+      return (List) JSON.readValue(list, List.class);
+    } catch (java.io.IOException none) {
+      throw new IllegalArgumentException(none);
+    }
+  }
 
   public String name() { return name; }
 
@@ -369,7 +388,7 @@ public class HoodieTable
         public InsertableRelation toInsertableRelation() {
           return new InsertableRelation() {
             public void insert(org.apache.spark.sql.Dataset rows, boolean overwrite) {
-              table.write(new Object[] {"change", command.toString(), rows, columns, ids});
+              table.write(new Object[] {"change", command.toString(), rows, json(columns), json(ids)});
             }
           };
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -29,6 +30,7 @@ from hoodie.options.values import OverwriteMode
 from hoodie.options.write import WriteOptions, WriteRequest
 from hoodie.read.condition import Condition
 from hoodie.read.plan import pin_snapshot, plan_read
+from hoodie.read.rows_of_keys import with_rows_of_keys
 from hoodie.read.scan import Scan
 from hoodie.write.keys import table_keys
 from pyspark_hoodie import dataframe
@@ -139,7 +141,7 @@ class CatalogTable:
     def _answers(self, what: str, arguments: Sequence[Any]) -> Any:
         match what:
             case "rows":
-                return self.rows(list(arguments[0]), dict(arguments[1]))._jdf.queryExecution().analyzed()
+                return self.rows(json.loads(arguments[0]), json.loads(arguments[1]))._jdf.queryExecution().analyzed()
             case "size":
                 return sum(task.size_bytes for task in self._plan({}).tasks)
             case "snapshot":
@@ -152,7 +154,8 @@ class CatalogTable:
                 mode, rows, options, values = arguments
                 return self.write(mode, DataFrame(rows, self._spark), options, values)
             case "change":
-                return self._change(*arguments)
+                command, rows, columns, ids = arguments
+                return self._change(command, rows, json.loads(columns), json.loads(ids))
             case "truncate":
                 return self.truncate()
             case "partitions":
@@ -191,6 +194,7 @@ class CatalogTable:
         scan = Scan(here, options, meta_columns=True, snapshot=self._snapshot)
         plan = scan.plan
         if sum(task.size_bytes for task in plan.tasks) <= _READ_HERE_BYTES:
+            scan.plan = with_rows_of_keys(here, plan)
             return scan.to_arrow()
         return collected(context.engine.read(partial(run_read, context.storage, plan.context), plan.tasks, plan.output))
 
@@ -427,5 +431,6 @@ def _insert_operation(options: Mapping[str, str]) -> str | None:
 def settings_of_session(spark: Any) -> dict[str, str]:
     """Settings of the session that are about our tables."""
     if is_classic(spark):
-        return dict(spark._jvm.hoodie_spark.Planning.settings(spark._jsparkSession))
+        settings: dict[str, str] = json.loads(spark._jvm.hoodie_spark.Planning.settings(spark._jsparkSession))
+        return settings
     return {name: text for name, text in spark.conf.getAll.items() if name.startswith("hoodie.")}

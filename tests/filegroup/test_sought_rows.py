@@ -1,5 +1,6 @@
 """Rows of a base file by a few record keys: those of a filter, and no more is decoded than that takes."""
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -8,7 +9,7 @@ from hoodie.filegroup import sought_rows as module
 from hoodie.filegroup.sought_rows import can_seek, sought_rows
 from hoodie.format.parquet_file import open_parquet, read_batches
 from hoodie.model.meta_fields import RECORD_KEY
-from hoodie.model.sought import SoughtKeys
+from hoodie.model.sought import SoughtKeys, SoughtRows
 
 GROUP = 10
 
@@ -65,6 +66,20 @@ def test_the_column_of_the_keys_is_not_read_again(file):
     assert rows == [{"id": "k025", RECORD_KEY: "k025"}]
     assert read == []
     assert found(file, SoughtKeys(keys(25), same="id"), ["id", "n"])[2] == [(("n",), 2)]
+
+
+def test_of_rows_that_were_looked_up_no_keys_are_read(file, monkeypatch):
+    wanted = [9, 10, 25, 99]
+    there = SoughtRows(np.array(wanted), keys(*wanted))
+    monkeypatch.setattr(module, "_rows_of_keys", None)
+
+    def columns(names, group):
+        assert RECORD_KEY not in names
+        return read_batches(file, names, batch_rows=4, path="f", group=group)
+
+    rows = list(sought_rows(file, ["n", RECORD_KEY], SoughtKeys(keys(1, 2)), columns, path="f", there=there))
+    assert [n for numbers, _ in rows for n in numbers.tolist()] == wanted
+    assert [row for _, b in rows for row in b.to_pylist()] == [{"n": n, RECORD_KEY: f"k{n:03}"} for n in wanted]
 
 
 class Pages:

@@ -128,19 +128,19 @@ def test_keys_of_a_sorted_column_are_found_by_bounds_of_pages(how, letter):
     ):
         for group in (0, 1):
             stored = keys[group * HALF : (group + 1) * HALF]
-            found = pages.rows_of_keys(group, "key", [key.encode() for key in sorted(wanted)])
+            found = pages.rows_of_keys(group, "key", pa.array(sorted(wanted), pa.string()))
             assert found is not None
             assert found[0].tolist() == [n for n, key in enumerate(stored) if key in wanted]
             assert found[1].equals(pa.array([key for key in stored if key in wanted], pa.string()))
-    assert pages.rows_of_keys(0, "key", [keys[n].encode() for n in everywhere]) is None
+    assert pages.rows_of_keys(0, "key", pa.array([keys[n] for n in everywhere])) is None
 
 
 def test_keys_in_no_order_or_of_another_type_are_left_to_who_reads_the_column():
     keys = [f"k{n * 7919 % ROWS:05d}" for n in range(ROWS)]
-    assert opened(texts(keys)).rows_of_keys(0, "key", [b"k00500"]) is None
-    assert opened(texts(keys)).rows_of_keys(0, "n", [b"k00500"]) is None
-    assert opened(texts(keys)).rows_of_keys(0, "other", [b"k00500"]) is None
-    assert opened(texts(sorted(keys), write_statistics=False)).rows_of_keys(0, "key", [b"k00500"]) is None
+    assert opened(texts(keys)).rows_of_keys(0, "key", pa.array(["k00500"])) is None
+    assert opened(texts(keys)).rows_of_keys(0, "n", pa.array(["k00500"])) is None
+    assert opened(texts(keys)).rows_of_keys(0, "other", pa.array(["k00500"])) is None
+    assert opened(texts(sorted(keys), write_statistics=False)).rows_of_keys(0, "key", pa.array(["k00500"])) is None
 
 
 def test_of_a_column_in_no_order_no_more_than_two_pages_are_looked_at(monkeypatch):
@@ -148,7 +148,7 @@ def test_of_a_column_in_no_order_no_more_than_two_pages_are_looked_at(monkeypatc
     plain = parquet_pages._page_head
     monkeypatch.setattr(parquet_pages, "_page_head", lambda data: looked_at.append(0) or plain(data))
     keys = [f"k{n * 7919 % ROWS:05d}" for n in range(ROWS)]
-    assert opened(texts(keys, use_dictionary=False)).rows_of_keys(0, "key", [b"k00500"]) is None
+    assert opened(texts(keys, use_dictionary=False)).rows_of_keys(0, "key", pa.array(["k00500"])) is None
     assert len(looked_at) == 2
 
 
@@ -159,8 +159,8 @@ def test_bounds_of_pages_that_the_footer_contradicts_do_not_count():
     place = content.index(keys[0].encode(), begin)  # in the head of the first page
     damaged = bytearray(content)
     damaged[place + 1] = ord("9")
-    assert opened(content).rows_of_keys(0, "key", [keys[0].encode()]) is not None
-    assert opened(bytes(damaged)).rows_of_keys(0, "key", [keys[0].encode()]) is None
+    assert opened(content).rows_of_keys(0, "key", pa.array([keys[0]])) is not None
+    assert opened(bytes(damaged)).rows_of_keys(0, "key", pa.array([keys[0]])) is None
 
 
 def test_no_damaged_bound_of_a_page_hides_a_key():
@@ -178,7 +178,7 @@ def test_no_damaged_bound_of_a_page_hides_a_key():
             if not is_bound:
                 break
             damaged[place : place + len(key)] = change
-            found = opened(bytes(damaged)).rows_of_keys(0, "key", [key.encode()])
+            found = opened(bytes(damaged)).rows_of_keys(0, "key", pa.array([key]))
             assert found is None or found[1].to_pylist() == [key]
             tried += found is not None
     assert tried > ROWS // 100

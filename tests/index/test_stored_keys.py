@@ -50,6 +50,16 @@ def test_each_look_up_says_which_keys_are_stored(times):
         assert [place if place < 0 else stored[place] for place in found] == ["key-3", -1, "key-999", "key-3", -1, -1]
 
 
+@pytest.mark.parametrize("alike", [False, True])
+def test_all_rows_of_keys_that_are_stored_twice_are_found(alike, monkeypatch):
+    if alike:  # so that the index has far too many pairs
+        monkeypatch.setattr("hoodie.index.hash_index.key_hash", lambda keys: np.zeros(len(keys), dtype=np.uint64))
+    file = known([*"abac", *map(str, range(100))])
+    for _ in range(2):
+        assert file.rows(SoughtKeys(pa.array(["c", "a", "other"]))).tolist() == [0, 2, 3]
+        assert file.rows(SoughtKeys(pa.array(["other"]))).tolist() == []
+
+
 def test_keys_of_one_hash_are_told_apart(monkeypatch):
     monkeypatch.setattr("hoodie.index.hash_index.key_hash", lambda keys: np.zeros(len(keys), dtype=np.uint64))
     file = known([f"key-{n}" for n in range(100)])

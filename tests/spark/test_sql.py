@@ -12,6 +12,7 @@ import hoodie
 import pyspark_hoodie
 from hoodie.errors import OptionError, TableExistsError
 from pyspark_hoodie import sql_create, sql_merge, sql_table
+from pyspark_hoodie.small_batch import collected
 from tests.effort import long_but
 from tests.spark.changes_by_methods import EXPECTED, TWO_LEVELS, play, refusals, two_levels
 from tests.spark.conftest import SPARK, options_of
@@ -362,6 +363,63 @@ def test_a_merge_of_stored_rows_alone_brings_no_deleted_ones_back(sql, tmp_path,
     found = {"update set *": (7, "b"), "update set w = s.w": (3, "b")}.get(clause, (7, "ab"))
     assert sql.sql("select count(*), min(id) from t").collect() == [(97, 3)]
     assert sql.sql("select v, w from t where id = 3").collect() == [found]
+    sql.sql("drop table t")
+
+
+KEPT = {  # clauses on rows 0 to 5 without 4, and a source of 3 to 7 -> v of the rows then
+    "when matched and s.v % 50 = 0 then delete when matched then update set v = s.v": {0: 0, 1: 1, 2: 2, 3: 30},
+    "when matched and s.v > 40 then update set v = s.v": {0: 0, 1: 1, 2: 2, 3: 3, 5: 50},
+    "when matched and s.v > 40 then delete when matched then update set v = s.v, p = s.p "
+    "when not matched and s.v < 70 then insert (id, v, p) values (s.id, s.v, s.p)": {
+        0: 0, 1: 1, 2: 2, 3: 30, 4: 40, 6: 60,
+    },
+    "when matched then update set v = s.v when not matched and s.v > 60 then insert (id, v, p) values (s.id, s.v, s.p)": {
+        0: 0, 1: 1, 2: 2, 3: 30, 5: 50, 7: 70,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_a_merge_that_the_source_decides_keeps_other_columns(sql, tmp_path, monkeypatch, kind, partitioned):
+    brought = []
+    monkeypatch.setattr(sql_merge, "collected", lambda df: brought.append(collected(df)) or brought[-1])
+    on = "t.id = s.id and t.p = s.p" if partitioned else "t.id = s.id"
+    source = "(select id, id * 10 as v, if(id % 2 = 0, 'a', 'b') as p from range(3, 8)) s"
+    made = MADE.replace("(", f"(type = {kind!r}, ", 1) + (" partitioned by (p)" if partitioned else "")
+    for number, (clauses, rows) in enumerate(KEPT.items()):
+        at = f"location '{tmp_path / str(number)}'"
+        sql.sql(f"create or replace table t (id bigint, v bigint, w string, p string) {made} {at}")
+        sql.sql("insert into t select id, id, concat('w', id), if(id % 2 = 0, 'a', 'b') from range(6)")
+        sql.sql("delete from t where id = 4")
+        brought.clear()
+        sql.sql(f"merge into t using {source} on {on} {clauses}")
+        assert len(brought) == 1
+        stored = {0, 1, 2, 3, 5}
+        assert sql.sql("select id, v, w, p from t order by id").collect() == [
+            (n, v, f"w{n}" if n in stored else None, "ab"[n % 2]) for n, v in rows.items()
+        ]
+    sql.sql("drop table t")
+
+
+FAILING = {  # clauses -> v of the rows then
+    "when matched and s.n <> 0 then update set v = cast(100 / s.n as bigint)": {1: 1, 3: 33},
+    "when matched and s.n <> 0 and 100 / s.n > 30 then update set v = s.n": {1: 1, 3: 3},
+    "when not matched and s.n <> 0 then insert (id, v) values (s.id, cast(90 / s.n as bigint))": {1: 1, 3: 0, 9: 10},
+}
+
+
+@pytest.mark.parametrize("clauses", FAILING)
+def test_a_merge_computes_values_of_the_rows_to_which_a_clause_applies(sql, tmp_path, clauses):
+    """Others may be such that they end in an error."""
+    ansi = sql.conf.get("spark.sql.ansi.enabled")
+    sql.conf.set("spark.sql.ansi.enabled", "true")
+    sql.sql(f"create or replace table t (id bigint, v bigint) {MADE} location '{tmp_path / 't'}'")
+    sql.sql("insert into t values (1, 1), (3, 0)")
+    source = "select id, if(id in (1, 8), 0, id) as n from range(1, 10) where id in (1, 3, 8, 9)"
+    sql.sql(f"merge into t using ({source}) s on t.id = s.id {clauses}")
+    assert dict(sql.sql("select id, v from t").collect()) == FAILING[clauses]
+    sql.conf.set("spark.sql.ansi.enabled", ansi)
     sql.sql("drop table t")
 
 
