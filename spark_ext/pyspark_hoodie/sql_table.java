@@ -133,16 +133,23 @@ public class HoodieTable
     return (InternalRow[]) found.toArray(new InternalRow[0]);
   }
 
+  /* For DROP PARTITION, where "*" stands for any text. */
+  public boolean partitionExists(InternalRow wanted) {
+    return Boolean.TRUE.equals(ask(new Object[] {"has partition", json(texts(wanted))}));
+  }
+
+  private List texts(InternalRow row) {
+    ArrayList values = new ArrayList();
+    for (int i = 0; i < partitions.size(); i++) values.add(text(row, i));
+    return values;
+  }
+
   private static String text(InternalRow row, int at) { return row.isNullAt(at) ? null : row.getUTF8String(at).toString(); }
 
   private boolean without(InternalRow[] dropped) {
     ArrayList all = new ArrayList();
-    for (int each = 0; each < dropped.length; each++) {
-      ArrayList values = new ArrayList();
-      for (int i = 0; i < partitions.size(); i++) values.add(text(dropped[each], i));
-      all.add(values);
-    }
-    Object result = ask(new Object[] {"drop partitions", all});
+    for (int each = 0; each < dropped.length; each++) all.add(texts(dropped[each]));
+    Object result = ask(new Object[] {"drop partitions", json(all)});
     WRITTEN.set(name);
     return Boolean.TRUE.equals(result);
   }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence, Set
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -161,7 +162,9 @@ class CatalogTable:
             case "partitions":
                 return self._partitions()
             case "drop partitions":
-                return self._drop_partitions({tuple(values) for values in arguments[0]})
+                return self._drop_partitions(json.loads(arguments[0]))
+            case "has partition":
+                return bool(self._named_paths([json.loads(arguments[0])]))
         raise OptionError(f"no answer to {what!r}")
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -324,9 +327,14 @@ class CatalogTable:
             result.add(list(self._values_of(path)))
         return result
 
-    def _drop_partitions(self, dropped: Set[tuple[str | None, ...]]) -> bool:
+    def _named_paths(self, named: Sequence[Sequence[str | None]]) -> list[str]:
+        """Paths of the partitions with one of these lists of values, in which "*" stands for any text."""
+        values = {path: self._values_of(path) for path in self._core.partitions()}
+        return [path for path, each in values.items() if any(all(map(_is_like, each, wanted)) for wanted in named)]
+
+    def _drop_partitions(self, dropped: Sequence[Sequence[str | None]]) -> bool:
         self._require_writable("DROP PARTITION")
-        paths = [path for path in self._core.partitions() if self._values_of(path) in dropped]
+        paths = self._named_paths(dropped)
         if paths:
             write = self._request(WriteOperation.DELETE_PARTITION, {}).write
             self._core.writer.write_no_rows(write.operation, replace(write, partitions_to_delete=tuple(paths)))
@@ -414,6 +422,12 @@ class CatalogTable:
                 f"{command} finds rows by the _hoodie_ columns, which table {self._name} does not store "
                 "(hoodie.populate.meta.fields=false): use HoodieTable.upsert(df) and .delete(where=…)"
             )
+
+
+def _is_like(text: str | None, wanted: str | None) -> bool:
+    if text is None or wanted is None:
+        return text is wanted or wanted == "*"
+    return re.fullmatch(".*".join(map(re.escape, wanted.split("*"))), text, re.DOTALL) is not None
 
 
 def _own(options: Mapping[str, str]) -> dict[str, str]:

@@ -306,6 +306,30 @@ def test_a_table_that_gets_no_name_takes_no_files_of_others_with_it(sql, tmp_pat
     assert sql.read.parquet(place).count() == 2
 
 
+@pytest.mark.parametrize(
+    ("dropped", "left"),
+    [
+        ("p = '*', q = '*'", []),
+        ("p = 'x*', q = 'b'", [1, 3, 4]),
+        ("p = 'x1', q = '*'", [3, 4]),
+        ("p = '*.*', q = 'a'", [1, 2, 4]),
+        ("p = '?1', q = 'a'", None),
+    ],
+)
+def test_partitions_are_dropped_by_what_they_begin_with(sql, tmp_path, dropped, left):
+    made = f"partitioned by (p, q) location '{tmp_path / 't'}'"
+    sql.sql(f"create or replace table t (id bigint, p string, q string) {MADE} {made}")
+    sql.sql("insert into t values (1, 'x1', 'a'), (2, 'x1', 'b'), (3, 'y.z', 'a'), (4, 'y', null)")
+    if left is None:
+        with pytest.raises(PySparkException, match="PARTITIONS_NOT_FOUND"):
+            sql.sql(f"alter table t drop partition ({dropped})")
+        left = [1, 2, 3, 4]
+    else:
+        sql.sql(f"alter table t drop partition ({dropped})")
+    assert [row.id for row in sql.sql("select id from t order by id").collect()] == left
+    sql.sql("drop table t")
+
+
 STAR = "when matched then update set * when not matched then insert *"
 MERGES = {  # clauses -> whether they need stored rows, the table then
     STAR: (False, {0: 0, 1: 1, 2: 10, 3: 10}),
