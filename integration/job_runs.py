@@ -1,13 +1,14 @@
 """Public jobs (`tests/public_jobs.conf`) by us and by Apache Hudi, each into a table of its own: where the two tables differ."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import hoodie
+from hoodie.model.enums import TableType
 from integration.hudi_client import HudiPeer, PeerError, read_options
 from integration.views import View, ours, views_of
 from tests.effort import SOAK
-from tests.public_jobs import Job
+from tests.public_jobs import OPERATION, Job
 from tests.rows import Row, rows_of, without
 
 OF_THE_WRITER = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name")
@@ -138,3 +139,52 @@ def compared(hudi: HudiPeer, job: Job, folder: Path, version: str = "9", *, ever
             if mine_read != answer and not (isinstance(mine_read, str) and "were cleaned" in mine_read):
                 found.append(f"readers of {path.name}, {tuple(view)}: {told(mine_read, answer)}")
     return found
+
+
+def compared_later(hudi: HudiPeer, job: Job, folder: Path, version: str = "9") -> list[str]:
+    """A line for each difference between the two readers, of both writers' tables, after more writes of both, and our services."""
+    mine, theirs = folder / "ours", folder / "hudi"
+    errors = {"ours": said(lambda: by_us(job, mine)), "hudi": said(lambda: by_them(hudi, job, theirs, version))}
+    found = [f"error of {who}: {text}" for who, text in errors.items() if text]
+    for path in (mine, theirs):
+        if path.exists():
+            found += [f"{path.name}, {line}" for line in _differences_later(hudi, job, path, version)]
+    return found
+
+
+def _differences_later(hudi: HudiPeer, job: Job, path: Path, version: str) -> Iterator[str]:
+    load = "upsert" if job.keys and job.operation not in ("insert", "bulk_insert") else "insert"
+    options = without_servers(job, job.load_options)
+    # Some say that the rows are of an insert, and what becomes of those that are there.
+    options = {key: text for key, text in options.items() if key != OPERATION and ".insert." not in key}
+    asked = {**AS_IT_COMES, "hoodie.write.table.version": version, "hoodie.table.name": "t", **options, OPERATION: load}
+    third, fourth = job.later_rows()
+    merges = hoodie.open_table(path).config.table_type is TableType.MERGE_ON_READ
+
+    def our_writes() -> None:
+        table = hoodie.open_table(path)
+        table.write(third, load, options)
+        if job.keys:
+            table.write(third.slice(0, 1), "delete", options)
+
+    def services() -> None:
+        table = hoodie.open_table(path, options=options)
+        if merges:
+            table.compact()
+        table.clean()
+
+    steps: dict[str, Callable[[], object]] = {
+        "our writes": our_writes,
+        "our services": services,
+        "its write": lambda: hudi.write(path, fourth, asked),
+        "our services again": services,
+    }
+    for step, act in steps.items():
+        if text := said(act):
+            yield f"{step}: {text}"
+            return
+        views = [View(), View("read_optimized")] if merges else [View()]
+        for view, answer in zip(views, asked_of_hudi(hudi, path, views), strict=True):
+            if (mine_read := tried(path, view)) != answer:
+                yield f"{step}, {view.query}: {told(mine_read, answer)}"
+    yield from map(str, hoodie.open_table(path).doctor().findings if load == "upsert" else ())

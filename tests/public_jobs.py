@@ -108,6 +108,17 @@ class Job:
             batches[1] = batches[1].drop_columns(["w"])
         return batches[0], batches[1]
 
+    def later_rows(self) -> tuple[pa.Table, pa.Table]:
+        """Two more batches, each with a stored key, one that comes late, and a new one."""
+        third = (("a", 1, 22, "a3"), ("d", 2, 15, "d3"), ("e", 1, 22, "e3"))
+        fourth = (("c", 2, 25, "c4"), ("e", 1, 21, "e4"), ("f", 2, 25, "f4"))
+        return self._later(third), self._later(fourth)
+
+    def _later(self, batch: tuple[tuple[str, int, int, str], ...]) -> pa.Table:
+        told = {"Op": "U"} if self.payload == "AWSDmsAvroPayload" else {}
+        rows = [{**self._row(*each, "w"), **told} for each in batch]
+        return pa.Table.from_pylist(rows, schema=pa.schema([(name, self._kind(name)[0]) for name in rows[0]]))
+
     def _kind(self, name: str) -> tuple[pa.DataType, Any]:
         if name in self.types:
             return _KINDS[self.types[name]]
