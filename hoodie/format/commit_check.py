@@ -63,7 +63,8 @@ def _check_stat(stat: WriteStat, path: str, time: str | None) -> None:
             )
         return
     folder, _, name = stat.path.rpartition("/")
-    base, log = parse_base_file(name), parse_log_file(name)
+    base = parse_base_file(name)
+    log = parse_log_file(name) if base is None else None
     parsed = base or log
     if parsed is None and _EXTERNAL in name:
         raise UnsupportedTableError(f"{path}: {stat.path!r} was written by another system; such files are not read")

@@ -186,7 +186,11 @@ class Timeline:
 
         An instant older than the active timeline was archived, and only completed (or rolled back) ones are.
         """
-        return self.visible().sees(time)
+        return self._visible_now.sees(time)
+
+    @cached_property
+    def _visible_now(self) -> VisibleInstants:
+        return self.visible()
 
     def visible(self, until: InstantTime | None = None, since: InstantTime | None = None) -> VisibleInstants:
         """The part of the timeline that a task needs to tell live log blocks from dead ones."""

@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 
+from hoodie.format.stored_stats import StoredStats
 from hoodie.model.enums import WriteOperation
 from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.model.instant import Instant, InstantTime
+from hoodie.model.late import once
 from hoodie.model.log_names import names_since
 from hoodie.model.names import join, name_of, parse_base_file
 from hoodie.model.payloads import CommitMetadata, WriteStat
@@ -89,18 +91,11 @@ class FoldedCommits:
     partitions: dict[str, PartitionFiles] = field(default_factory=dict)
     replaced: dict[FileGroupId, InstantTime] = field(default_factory=dict)
 
-    def add(self, commit: Instant, metadata: CommitMetadata, is_chosen: Mapping[str, bool] | None = None) -> None:
-        """Add a commit with its files in all partitions, or in the chosen ones."""
+    def add(self, commit: Instant, metadata: CommitMetadata) -> None:
+        """Add a commit with its files in all partitions."""
         for partition_path in metadata.write_stats:
-            if is_chosen is not None and not is_chosen[partition_path]:
-                continue
-            files = self.partitions.setdefault(partition_path, PartitionFiles())
-            for stat in metadata.write_stats[partition_path]:
-                files.add(stat, commit.time)
-            files.stands_for.update(stood_for(metadata, partition_path))
-        if commit.action == "replacecommit":
-            for partition_path, file_ids in metadata.replaced_file_ids.items():
-                self.replaced.update({FileGroupId(partition_path, file_id): commit.time for file_id in file_ids})
+            _add_files(self.partitions.setdefault(partition_path, PartitionFiles()), partition_path, commit, metadata)
+        self.replaced.update(_replaced_by(commit, metadata))
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -108,11 +103,25 @@ class FoldedCommits:
         return tuple(path for path, files in self.partitions.items() if any(files.sizes.values()))
 
 
+def _add_files(files: PartitionFiles, partition_path: str, commit: Instant, metadata: CommitMetadata) -> None:
+    for stat in metadata.write_stats[partition_path]:
+        files.add(stat, commit.time)
+    files.stands_for.update(stood_for(metadata, partition_path))
+
+
+def _replaced_by(commit: Instant, metadata: CommitMetadata) -> dict[FileGroupId, InstantTime]:
+    if commit.action != "replacecommit":
+        return {}
+    groups = metadata.replaced_file_ids.items()
+    return {FileGroupId(partition_path, file_id): commit.time for partition_path, ids in groups for file_id in ids}
+
+
 class CommittedFiles:
     """Reads the active commits when it is asked first, each once, and keeps of them what is asked for. One per snapshot; not
     shared between threads.
 
-    All of them: only the newer commits tell that a file is not the last one of its group.
+    All of them: only the newer commits tell that a file is not the last one of its group. But of commits that wrote into many
+    partitions only the parts of those partitions are decoded that are asked for, as long as these are few.
     """
 
     def __init__(
@@ -120,19 +129,23 @@ class CommittedFiles:
         timeline: Timeline,
         read_commits: Callable[[Sequence[Instant]], Iterable[CommitMetadata]],
         fold: FoldedCommits | None = None,
+        *,
+        most_alone: int = 1_000,
     ) -> None:
+        """`most_alone`: so many partitions are decoded one by one, before all are."""
         self._commits = timeline.commits
         self._by_time = timeline.commit_at
         self._payloads = read_commits
         self.fold = fold
-        """What was read; None before it was asked for."""
-        self._of_choice: FoldedCommits | None = None
-        self._left_out: frozenset[str] = frozenset()
-        """The partitions of commits that `_of_choice` leaves out."""
+        """What was read; None before all of it was asked for."""
+        self._most_alone = most_alone
+        self._alone: dict[str, PartitionFiles] = {}
+        self._read: list[CommitMetadata] | None = None
+        """The commits, until all of them are folded."""
 
     def following(self, timeline: Timeline, commit: Instant) -> CommittedFiles:
         """The same after one more commit, the newest of `timeline`; what was read for this one is not read again."""
-        later = CommittedFiles(timeline, self._payloads)
+        later = CommittedFiles(timeline, self._payloads, most_alone=0)  # of a process that goes on and on
         if self.fold is not None:
             (metadata,) = self._payloads([commit])
             partitions = self.fold.partitions.copy()
@@ -148,22 +161,29 @@ class CommittedFiles:
         return self._folded.written
 
     def partitions_of(self, choice: Choice) -> tuple[str, ...]:
-        """The partitions of a choice. Until others are asked for, only their parts of commits are decoded."""
-        if self.fold is not None:
-            return tuple(compress(self.fold.written, choice.wants(self.fold.written)))
-        folded, is_chosen = FoldedCommits(), dict[str, bool]()
-        for commit, metadata in zip(self._commits, self._payloads(self._commits), strict=True):
-            fresh = [path for path in metadata.write_stats if path not in is_chosen]
-            is_chosen.update(zip(fresh, choice.wants(fresh), strict=True))
-            folded.add(commit, metadata, is_chosen)
-        self._of_choice = folded
-        self._left_out = frozenset(path for path, is_wanted in is_chosen.items() if not is_wanted)
-        return folded.written
+        """The partitions of a choice into which an active commit wrote a file."""
+        names = tuple(dict.fromkeys(path for _, metadata in self._metadata() for path in metadata.write_stats))
+        return tuple(path for path in compress(names, choice.wants(names)) if any(self.of(path).sizes.values()))
 
     def of(self, partition_path: str) -> PartitionFiles:
-        some = self._of_choice
-        folded = self._folded if some is None or partition_path in self._left_out else some
-        return folded.partitions.get(partition_path, _NOTHING)
+        if self.fold is None and partition_path not in self._alone and self._decodes_alone():
+            files = self._alone[partition_path] = PartitionFiles()
+            for commit, metadata in self._metadata():
+                if partition_path in metadata.write_stats:
+                    _add_files(files, partition_path, commit, metadata)
+        if partition_path in self._alone:
+            return self._alone[partition_path]
+        return self._folded.partitions.get(partition_path, _NOTHING)
+
+    def _decodes_alone(self) -> bool:
+        return len(self._alone) < self._most_alone and any(
+            isinstance(metadata.write_stats, StoredStats) for _, metadata in self._metadata()
+        )
+
+    def _metadata(self) -> Iterable[tuple[Instant, CommitMetadata]]:
+        if self._read is None:
+            self._read = list(self._payloads(self._commits))
+        return zip(self._commits, self._read, strict=True)
 
     def base_size(self, base: BaseFile) -> int | None:
         """Committed size of a base file; -1 when its commit is active and does not name it (a stray), None when archived."""
@@ -187,15 +207,20 @@ class CommittedFiles:
     @property
     def replaced(self) -> Mapping[FileGroupId, InstantTime]:
         """File group -> instant of the completed replacecommit that replaced it."""
-        return (self.fold or self._of_choice or self._folded).replaced
+        return self._replaced if self.fold is None else self.fold.replaced
+
+    @once
+    def _replaced(self) -> Mapping[FileGroupId, InstantTime]:
+        return {group: time for each in self._metadata() for group, time in _replaced_by(*each).items()}
 
     @property
     def _folded(self) -> FoldedCommits:
         if self.fold is None:
             folded = FoldedCommits()
-            for commit, metadata in zip(self._commits, self._payloads(self._commits), strict=True):
+            for commit, metadata in self._metadata():
                 folded.add(commit, metadata)
-            self.fold = folded
+            self.fold, self._read = folded, None
+            self._alone.clear()
         return self.fold
 
 

@@ -226,3 +226,31 @@ LOG = st.builds(
 )
 def test_every_commit_comes_back(metadata):
     assert decode_commit(encode_commit(metadata), path="x") == metadata
+
+
+def wide(end="", **how):
+    """A large commit as JSON, with `end` at the end of a key and of a text; and what it says."""
+    stats = {f"p{n:04d}": (WriteStat(f"f{n}-0", f"p{n:04d}", f"p{n:04d}/f{n}-0_0-0-0_1.parquet"),) for n in range(200)}
+    extra = {f'a key": with a "colon" : and {end}': f'text": of a "key" : and {end}'}
+    fields = json.loads(encode_commit(CommitMetadata(WriteOperation.UPSERT, stats, extra=extra)))
+    data = json.dumps(fields, **how).encode()
+    assert len(data) > 65_536
+    return data, CommitMetadata(WriteOperation.UPSERT, stats, extra=extra)
+
+
+@pytest.mark.parametrize("end", ["", "\\", '"', '\\"'])
+@pytest.mark.parametrize("how", [{"separators": (",", ":")}, {"indent": 2, "separators": (",", " : ")}, {}])
+def test_large_commits_are_read_in_any_layout(how, end):
+    data, metadata = wide(end, **how)
+    assert decode_commit(data, path="p") == metadata
+
+
+@pytest.mark.parametrize("end", ["", "\\", '"', '\\"'])
+@pytest.mark.parametrize("how", [{"separators": (",", ":")}, {"indent": 2, "separators": (",", " : ")}, {}])
+@pytest.mark.parametrize(
+    ("key", "other"), [(b"p0007", b"p0008"), (b"numWrites", b"numDeletes"), (b"compacted", b"extraMetadata")]
+)
+def test_a_key_that_stands_twice_in_a_large_commit_is_damage(how, end, key, other):
+    data, _ = wide(end, **how)
+    with pytest.raises(CorruptFileError, match="stands twice"):
+        decode_commit(data.replace(b'"' + key + b'"', b'"' + other + b'"', 1), path="p")

@@ -12,6 +12,7 @@ from hoodie.model.enums import WriteOperation
 from hoodie.model.names import PARTITION_METADATA
 from hoodie.model.payloads import CommitMetadata, WriteStat
 from hoodie.storage.cache import Cache
+from hoodie.view.commit_files import CommittedFiles
 from tests.memory_tables import FakeClock, Input, batch, new_table, opened
 
 PARTS = [f"p{n:03d}" for n in range(MANY_PARTITIONS)]
@@ -120,3 +121,21 @@ def test_stats_of_many_partitions_are_as_those_of_few():
     assert "p007" in found.write_stats
     few = CommitMetadata(WriteOperation.UPSERT, {"p000": stats["p000"]})
     assert isinstance(decode_commit(encode_commit(few), path="p").write_stats, dict)
+
+
+def test_files_of_a_partition_are_decoded_without_those_of_others(storage):
+    committed = of_another_process(storage)._context.snapshot().view.committed
+    assert committed.of("p007").sizes
+    assert not committed.replaced
+    (metadata,) = committed._payloads(committed._commits)
+    decoded = [part for part, value in metadata.write_stats._values.items() if isinstance(value, tuple)]
+    assert decoded == ["p007"]
+
+
+@pytest.mark.parametrize("most_alone", [0, 1, 2, 1_000])
+def test_partitions_one_by_one_are_as_all_at_once(storage, most_alone):
+    view = of_another_process(storage)._context.snapshot().view
+    alone = CommittedFiles(view.timeline, view.committed._payloads, most_alone=most_alone)
+    whole = CommittedFiles(view.timeline, view.committed._payloads, most_alone=0)
+    assert [alone.of(part) for part in (*PARTS, "no-such")] == [whole.of(part) for part in (*PARTS, "no-such")]
+    assert alone.partitions == whole.partitions
