@@ -278,7 +278,7 @@ def table_properties(options: TableOptions) -> dict[str, str]:
         HIVE_STYLE: flag_text(options.hive_style),
         URL_ENCODE: flag_text(options.url_encode),
         DROP_COLUMNS: flag_text(options.drops_columns_here),
-        "hoodie.partition.metafile.use.base.format": "false",
+        "hoodie.partition.metafile.use.base.format": "" if options.metafiles_in_base_format else "false",
         "hoodie.table.partition_extractor_class": f"org.apache.hudi.hive.{_extractor(partition, options)}",
         CDC: flag_text(options.change_logs),
         CDC_MODE: (options.change_log_mode or ChangeLogMode.DATA_BEFORE_AFTER) if options.change_logs else "",

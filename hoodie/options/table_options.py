@@ -185,6 +185,11 @@ class TableOptions:
     bucket_count: int | None = None
     bucket_fields: tuple[str, ...] | None = None
     bucket_rules: BucketRules | None = None
+    metafiles_in_base_format: bool | None = remembered(
+        key("hoodie.partition.metafile.use.base.format", boolean(), False)
+    )
+    """The files that make folders partitions are text, which every reader takes. True: a new table does not say so, because Apache
+    Hudi refuses a write whose option differs from the table's property."""
     timebased: Mapping[str, str] | None = listed(*TIMEBASED)
     """Options of the timestamp key generator by their newer names."""
     timestamps_as_text: bool | None = remembered(key(TIMESTAMPS_AS_TEXT, boolean(), None))

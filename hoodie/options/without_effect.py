@@ -101,7 +101,6 @@ REASONS: dict[str, tuple[str, ...]] = {
         *("hoodie.writestatus.", "hoodie.storage.class", "hoodie.fileid.prefix."),
     ),
     "shredded variants are read in any case, and written whole": ("hoodie.parquet.variant.",),
-    "partition metadata is written as text, which every reader takes": ("hoodie.partition.metafile.use.base.format",),
     "base files are Parquet": (
         *(
             "hoodie.orc.",

@@ -244,6 +244,7 @@ def test_every_option_of_a_new_table_is_read_back():
         "payload",
         "change_logs",
         "change_log_mode",
+        "metafiles_in_base_format",
     }  # the tests below
     names = [each.name for each in fields(asked) if each.name not in in_files]
     assert {name: getattr(stored, name) for name in names} == {name: getattr(asked, name) for name in names}
@@ -604,3 +605,9 @@ def test_a_key_generator_that_the_table_does_not_name_contradicts_nothing():
         config(hoodie_table_keygenerator_type=None, hoodie_table_keygenerator_class=None),
         TableOptions(keygen=KeyGeneratorType.COMPLEX),
     )
+
+
+@pytest.mark.parametrize(("asked", "stored"), [(None, "false"), (False, "false"), (True, None)])
+def test_a_table_says_nothing_of_partition_files_that_a_job_of_hudi_would_contradict(asked, stored):
+    options = TableOptions(name="t", record_key_fields=("k",), metafiles_in_base_format=asked)
+    assert table_properties(options).get("hoodie.partition.metafile.use.base.format") == stored
