@@ -5,6 +5,7 @@ from pathlib import Path
 
 import hoodie
 from hoodie.model.enums import TableType
+from integration.history_run import UNCHECKED
 from integration.hudi_client import HudiPeer, PeerError, read_options
 from integration.views import View, ours, views_of
 from tests.effort import SOAK
@@ -157,7 +158,14 @@ def _differences_later(hudi: HudiPeer, job: Job, path: Path, version: str) -> It
     options = without_servers(job, job.load_options)
     # Some say that the rows are of an insert, and what becomes of those that are there.
     options = {key: text for key, text in options.items() if key != OPERATION and ".insert." not in key}
-    asked = {**AS_IT_COMES, "hoodie.write.table.version": version, "hoodie.table.name": "t", **options, OPERATION: load}
+    asked = {
+        **AS_IT_COMES,
+        **UNCHECKED,
+        "hoodie.write.table.version": version,
+        "hoodie.table.name": "t",
+        **options,
+        OPERATION: load,
+    }
     third, fourth = job.later_rows()
     merges = hoodie.open_table(path).config.table_type is TableType.MERGE_ON_READ
 

@@ -34,7 +34,6 @@ _COUNTS = {
     "totalUpdatedRecordsCompacted": "total_updated_records_compacted",
 }
 _MAX_COUNT = (1 << 63) - 1
-_LARGE_BYTES = 64 * 1024
 _REPLACING = frozenset(
     {
         WriteOperation.INSERT_OVERWRITE,
@@ -85,7 +84,7 @@ def decode_commit(
     try:
         parsed = _parsed(data, texts) if texts is not None else None
         if parsed is None:
-            parsed = _loaded(data)
+            parsed = json.loads(data, object_pairs_hook=_unique)
         if b"\\u" in data:
             json.dumps(
                 parsed, ensure_ascii=False, default=list
@@ -104,7 +103,7 @@ def _parsed(data: bytes, texts: LogNameTexts) -> object | None:
     if not lists:
         return None
     try:
-        parsed = _loaded(short)
+        parsed: object = json.loads(short, object_pairs_hook=_unique)
     except ValueError:
         return None
     return parsed if put_names(parsed, lists, texts) else None
@@ -149,34 +148,6 @@ def _write_stats(values: dict[str, object], path: str) -> Mapping[str, tuple[Wri
     if len(values) >= MANY_PARTITIONS:
         return StoredStats(values, decode)
     return {partition: decode(partition, stats) for partition, stats in values.items()}
-
-
-def _loaded(data: bytes) -> object:
-    """The value of a JSON text.
-
-    Raises:
-        ValueError: it is none, or a key stands twice in one object.
-    """
-    # Python's hook takes twice as long as all the rest. Only the end of a key has a colon behind its quotation mark, unless a
-    # backslash is in front of that; two of them may be the end of a key, or not.
-    if len(data) >= _LARGE_BYTES and b'\\\\"' not in data:
-        parsed: object = json.loads(data)
-        if _keys_in(parsed) == sum(map(data.count, (b'":', b'" :'))) - sum(map(data.count, (b'\\":', b'\\" :'))):
-            return parsed
-    return json.loads(data, object_pairs_hook=_unique)
-
-
-def _keys_in(value: object) -> int:
-    """How many keys all objects in a JSON value have."""
-    count, values = 0, [value]
-    while values:
-        each = values.pop()
-        if isinstance(each, dict):
-            count += len(each)
-            values += [inner for inner in each.values() if type(inner) is dict or type(inner) is list]
-        elif isinstance(each, list) and each and not isinstance(each[0], str):
-            values += each
-    return count
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
