@@ -23,7 +23,7 @@ from hoodie.filegroup.sought_rows import can_seek
 from hoodie.filegroup.unused_memory import release_unused_memory
 from hoodie.format.base_file import BaseFileFooter
 from hoodie.format.bloom import BloomFilter
-from hoodie.index.hash_index import SoughtKeys as IndexedKeys
+from hoodie.index.hash_index import HashedKeys
 from hoodie.index.stored_keys import (
     BLOCK_FILES,
     KeyBlock,
@@ -204,7 +204,7 @@ def run_lookups(storage: Storage, cache: Cache, pack: LookupPack) -> list[Lookup
     return [_look_up(storage, task, shared) for task in pack.tasks]
 
 
-class _PieceKeys(IndexedKeys):
+class _PieceKeys(HashedKeys):
     """Keys of one piece and the numbers of their rows in the chunk."""
 
     def __init__(self, keys: pa.Array, rows: np.ndarray) -> None:
@@ -327,7 +327,7 @@ def _look_into_memory(
     return LookupResult(task.base, matches, how, file.footer.record_count)
 
 
-def rows_of_keys(storage: Storage, cache: Cache, keys: IndexedKeys, base: BaseFile) -> SoughtRows | None:
+def rows_of_keys(storage: Storage, cache: Cache, keys: HashedKeys, base: BaseFile) -> SoughtRows | None:
     """All rows of the file that have one of the keys, which stays known for the look-up of a write; None where the file's keys are
     too many to remember, or the sought ones too few to read them for.
 

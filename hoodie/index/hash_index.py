@@ -28,7 +28,7 @@ class HashIndex:
         self._numbers |= rows
         self._numbers.sort()
 
-    def pairs(self, keys: SoughtKeys) -> tuple[np.ndarray, np.ndarray] | None:
+    def pairs(self, keys: HashedKeys) -> tuple[np.ndarray, np.ndarray] | None:
         """Numbers of keys, and rows that may have them as their hashes are alike; for each key its rows ascend.
 
         None: there are far too many.
@@ -42,7 +42,7 @@ class HashIndex:
         return order[of_sought], (self._numbers[of_rows] & self._rows).astype(np.int32)
 
 
-class SoughtKeys:
+class HashedKeys:
     """Keys that are looked up in several files, hashed and sorted once. Thread-safe."""
 
     def __init__(self, keys: pa.Array) -> None:

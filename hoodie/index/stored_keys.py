@@ -22,7 +22,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.filegroup.conform import conform
 from hoodie.format.base_file import BaseFileFooter
 from hoodie.format.parquet_file import read_batches
-from hoodie.index.hash_index import HashIndex, SoughtKeys, confirmed
+from hoodie.index.hash_index import HashedKeys, HashIndex, confirmed
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import UnstoredColumns
 from hoodie.storage.base import Storage
@@ -87,7 +87,7 @@ class KnownFile:
     def size_bytes(self) -> int:
         return 0 if self.keys is None else self.keys.nbytes + _INDEX_BYTES * len(self.keys)
 
-    def places(self, keys: SoughtKeys) -> np.ndarray:
+    def places(self, keys: HashedKeys) -> np.ndarray:
         """For each of the keys the number of the first row that has it, -1 where none does."""
         stored = self._stored()
         pairs = self._indexed(stored).pairs(keys)
@@ -108,7 +108,7 @@ class KnownFile:
             index = self._index = HashIndex(stored)
         return index
 
-    def rows(self, keys: SoughtKeys) -> np.ndarray:
+    def rows(self, keys: HashedKeys) -> np.ndarray:
         """The numbers of all rows that have one of the keys, ascending."""
         stored = self._stored()
         pairs = self._indexed(stored).pairs(keys)
@@ -146,7 +146,7 @@ class KeyBlock:
         for file in files:
             file.join(self)
 
-    def places(self, keys: SoughtKeys) -> dict[KnownFile, np.ndarray]:
+    def places(self, keys: HashedKeys) -> dict[KnownFile, np.ndarray]:
         """For each file that has any of the keys what `KnownFile.places` gives."""
         pairs = self._index.pairs(keys)
         if pairs is None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import CorruptFileError
 from hoodie.index.bloom import rows_of_keys
-from hoodie.index.hash_index import SoughtKeys as IndexedKeys
+from hoodie.index.hash_index import HashedKeys
 from hoodie.model.files import BaseFile
 from hoodie.model.plans import ReadPlan
 from hoodie.model.sought import SoughtRows
@@ -35,14 +35,14 @@ def with_rows_of_keys(context: TableContext, plan: ReadPlan) -> ReadPlan:
     sought = row_filter.key_filter
     slices = [each for task in plan.tasks for each in task.slices]
     bases = {each.base.path: each.base for each in slices if each.base is not None and each.base.source is None}
-    look = partial(_rows_in, context.storage, context.cache, IndexedKeys(sought.keys))
+    look = partial(_rows_in, context.storage, context.cache, HashedKeys(sought.keys))
     found = LocalEngine().run(look, list(bases.values()), label="rows of keys", at_once=context.storage.can.at_once)
     rows = {path: each for path, each in zip(bases, found, strict=True) if each is not None}
     key_filter = sought._replace(rows=rows)
     return replace(plan, context=replace(reading, filter=replace(row_filter, key_filter=key_filter)))
 
 
-def _rows_in(storage: Storage, cache: Cache, keys: IndexedKeys, base: BaseFile) -> SoughtRows | None:
+def _rows_in(storage: Storage, cache: Cache, keys: HashedKeys, base: BaseFile) -> SoughtRows | None:
     try:
         return rows_of_keys(storage, cache, keys, base)
     except (CorruptFileError, pa.ArrowException):

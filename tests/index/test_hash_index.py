@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hoodie.format.base_file import BaseFileFooter
 from hoodie.index import hash_index
-from hoodie.index.hash_index import HashIndex, SoughtKeys, confirmed
+from hoodie.index.hash_index import HashedKeys, HashIndex, confirmed
 from hoodie.index.stored_keys import KeyBlock, KnownFile
 
 FOOTER = BaseFileFooter("f", 3, None, None, None, None, None)
@@ -33,7 +33,7 @@ def test_each_key_meets_every_row_that_has_it(hashes, stored, sought):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hash_index, "key_hash", hashed)
         patch.setattr(hash_index, "_MANY_OF_A_HASH", 1000)
-        numbers, rows = HashIndex(strings(stored)).pairs(SoughtKeys(strings(sought)))
+        numbers, rows = HashIndex(strings(stored)).pairs(HashedKeys(strings(sought)))
     same = confirmed(strings(sought), numbers, strings(stored), rows)
     found = list(zip(numbers[same].tolist(), rows[same].tolist(), strict=True))
     assert sorted(found) == pairs_by_hand(sought, stored)
@@ -46,7 +46,7 @@ def test_each_key_meets_every_row_that_has_it(hashes, stored, sought):
 def test_rows_of_many_and_of_few(stored, sought):
     keys = strings([f"key-{n}" for n in range(stored)])
     wanted = strings([f"key-{7 * n}" for n in range(sought)])
-    numbers, rows = HashIndex(keys).pairs(SoughtKeys(wanted))
+    numbers, rows = HashIndex(keys).pairs(HashedKeys(wanted))
     found = dict(zip(numbers.tolist(), rows.tolist(), strict=True))
     assert found == {n: 7 * n for n in range(sought) if 7 * n < stored}
 
@@ -54,11 +54,11 @@ def test_rows_of_many_and_of_few(stored, sought):
 def test_keys_that_were_made_to_have_one_hash_take_no_room_for_all_their_pairs(monkeypatch):
     monkeypatch.setattr(hash_index, "key_hash", lambda keys: np.full(len(keys), 7 << 40, dtype=np.uint64))
     keys = [f"key-{n}" for n in range(300)]
-    assert HashIndex(strings(keys)).pairs(SoughtKeys(strings(keys))) is None
+    assert HashIndex(strings(keys)).pairs(HashedKeys(strings(keys))) is None
     files = [KnownFile(FOOTER) for _ in range(2)]
     for file, stored in zip(files, (keys, ["other"]), strict=True):
         file.keys = strings(stored)
-    wanted = SoughtKeys(strings(["absent", *keys[::-1]] * 2))
+    wanted = HashedKeys(strings(["absent", *keys[::-1]] * 2))
     expected = [-1, *range(299, -1, -1)] * 2
     assert files[0].places(wanted).tolist() == expected
     found = KeyBlock(files).places(wanted)

@@ -10,7 +10,7 @@ import hoodie
 from hoodie.format.base_file import BaseFileFooter
 from hoodie.hashes.of_keys import key_hash
 from hoodie.index import hash_index
-from hoodie.index.hash_index import SoughtKeys
+from hoodie.index.hash_index import HashedKeys
 from hoodie.index.stored_keys import BLOCK_FILES, KeyBlock, KnownFile, KnownFiles, in_blocks
 from hoodie.storage.cache import Cache, FileKey
 from hoodie.storage.memory import MemoryStorage
@@ -39,7 +39,7 @@ def test_each_file_of_a_block_answers_as_by_itself(alike, stored, sought):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(hash_index, "key_hash", hashed)
         files = [known(keys) for keys in stored]
-        found = KeyBlock(files).places(SoughtKeys(pa.array(sought, pa.string())))
+        found = KeyBlock(files).places(HashedKeys(pa.array(sought, pa.string())))
     for file, keys in zip(files, stored, strict=True):
         by_hand = places_by_hand(sought, keys)
         if any(place >= 0 for place in by_hand):
@@ -83,7 +83,7 @@ def test_a_block_whose_file_is_replaced_is_made_anew():
     in_blocks([*files[:-1], other])
     assert files[0].block is other.block is not before
     assert files[-1].block is None, "the file that was replaced keeps the old index in memory"
-    assert set(other.block.places(SoughtKeys(pa.array(["other"])))) == {other}
+    assert set(other.block.places(HashedKeys(pa.array(["other"])))) == {other}
 
 
 def test_no_block_keeps_the_keys_of_a_file_that_was_forgotten():

@@ -12,7 +12,7 @@ import hoodie
 from hoodie.filegroup.footer_keys import FooterKeys
 from hoodie.format.base_file import BaseFileFooter
 from hoodie.index import bloom
-from hoodie.index.hash_index import SoughtKeys
+from hoodie.index.hash_index import HashedKeys
 from hoodie.index.stored_keys import (
     KnownFile,
     KnownFiles,
@@ -46,7 +46,7 @@ def test_each_look_up_says_which_keys_are_stored(times):
     file = known(stored)
     wanted = pa.array(["key-3", "absent", "key-999", "key-3", "", "key-1000"])
     for _ in range(times):
-        found = file.places(SoughtKeys(wanted)).tolist()
+        found = file.places(HashedKeys(wanted)).tolist()
         assert [place if place < 0 else stored[place] for place in found] == ["key-3", -1, "key-999", "key-3", -1, -1]
 
 
@@ -56,8 +56,8 @@ def test_all_rows_of_keys_that_are_stored_twice_are_found(alike, monkeypatch):
         monkeypatch.setattr("hoodie.index.hash_index.key_hash", lambda keys: np.zeros(len(keys), dtype=np.uint64))
     file = known([*"abac", *map(str, range(100))])
     for _ in range(2):
-        assert file.rows(SoughtKeys(pa.array(["c", "a", "other"]))).tolist() == [0, 2, 3]
-        assert file.rows(SoughtKeys(pa.array(["other"]))).tolist() == []
+        assert file.rows(HashedKeys(pa.array(["c", "a", "other"]))).tolist() == [0, 2, 3]
+        assert file.rows(HashedKeys(pa.array(["other"]))).tolist() == []
 
 
 def test_keys_of_one_hash_are_told_apart(monkeypatch):
@@ -65,7 +65,7 @@ def test_keys_of_one_hash_are_told_apart(monkeypatch):
     file = known([f"key-{n}" for n in range(100)])
     wanted = pa.array(["key-0", "key-99", "other"])
     for _ in range(3):
-        assert file.places(SoughtKeys(wanted)).tolist() == [0, 99, -1]
+        assert file.places(HashedKeys(wanted)).tolist() == [0, 99, -1]
 
 
 def test_an_index_that_another_thread_undoes_meanwhile_still_answers():
@@ -81,7 +81,7 @@ def test_an_index_that_another_thread_undoes_meanwhile_still_answers():
     file = UndoneOnceSeen(FOOTER)
     file.keys = pa.array(["a", "b"])
     for _ in range(2):
-        assert file.places(SoughtKeys(pa.array(["b", "c"]))).tolist() == [1, -1]
+        assert file.places(HashedKeys(pa.array(["b", "c"]))).tolist() == [1, -1]
 
 
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
@@ -89,7 +89,7 @@ def test_keys_that_a_file_stores_as_it_likes_are_found_and_null_is_none(kind):
     file = KnownFile(FOOTER)
     file.keys = pa.array([None, "a", "", "b", "a"]).cast(kind)
     for _ in range(2):
-        assert file.places(SoughtKeys(pa.array(["b", "", "x", "a"]))).tolist() == [3, 2, -1, 1]
+        assert file.places(HashedKeys(pa.array(["b", "", "x", "a"]))).tolist() == [3, 2, -1, 1]
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 100])
