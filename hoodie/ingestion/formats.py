@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 import fastavro
@@ -23,6 +22,7 @@ _LONGEST_BLOCK = 2**31 - 1
 _LONGEST_CONTENT = 10_000
 _SMALLEST_BLOCK = 1 << 20
 _NO_FINITE_NUMBERS = (b'"NaN"', b'"Infinity"', b'"-Infinity"')
+_MAY_BE_NUMBERS = pa.array(["NaN", "Infinity", "-Infinity"])
 
 
 class DecodedRows(NamedTuple):
@@ -63,33 +63,48 @@ def of_most_lines(schemas_of_lines: Iterable[tuple[int, pa.Schema]], types: pa.S
 def types_of_lines(content: bytes, types: pa.Schema | None) -> Iterator[tuple[int, pa.Schema]]:
     """How many lines have which columns: of the whole, or of the parts of it that can be read.
 
-    Lines with a text that may be a number do not count: what the column is, others say.
+    A column that has no text but those that may be numbers is one of texts for no line: what it is, others say.
     """
     try:
         rows = read_json(content, types)
-        yield (
-            rows.num_rows - _unsure(content),
-            pa.schema([pa.field(each.name, _as_text(each.type)) for each in rows.schema]),
-        )
     except pa.ArrowInvalid:
         for part in _halves(content):
             yield from types_of_lines(part, types)
+        return
+    every = pa.schema([pa.field(each.name, _as_text(each.type)) for each in rows.schema])
+    if any(each in content for each in _NO_FINITE_NUMBERS):
+        yield rows.num_rows, pa.schema([pa.field(name, _sure_type(rows.column(name))) for name in rows.schema.names])
+        yield 0, every
+    else:
+        yield rows.num_rows, every
 
 
-def _unsure(content: bytes) -> int:
-    if not any(each in content for each in _NO_FINITE_NUMBERS):
-        return 0
-    return sum(any(each in line for each in _NO_FINITE_NUMBERS) for line in content.splitlines())
+def _sure_type(column: pa.ChunkedArray) -> pa.DataType:
+    kind = column.type
+    if pa.types.is_string(kind):
+        return pa.null() if pc.all(pc.is_in(column.drop_null(), value_set=_MAY_BE_NUMBERS)).as_py() else kind
+    if pa.types.is_list(kind):
+        return pa.list_(_sure_type(pc.list_flatten(column)))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(each.name, _sure_type(pc.struct_field(column, each.name))) for each in kind])
+    return _as_text(kind)
 
 
 def wider(first: pa.Schema, second: pa.Schema) -> pa.Schema:
     """The columns of both. A type that holds the values of both, or that of the first."""
     fields = {each.name: each for each in first}
     for each in second:
-        pair = [pa.schema([fields.get(each.name, each)]), pa.schema([each])]
-        with suppress(pa.ArrowInvalid, pa.ArrowTypeError):
-            fields[each.name] = pa.unify_schemas(pair, promote_options="permissive").field(0)
+        fields[each.name] = _wider_field(fields.get(each.name, each), each)
     return pa.schema(list(fields.values()))
+
+
+def _wider_field(first: pa.Field[Any], second: pa.Field[Any]) -> pa.Field[Any]:
+    try:
+        return pa.unify_schemas([pa.schema([first]), pa.schema([second])], promote_options="permissive").field(0)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        if not (pa.types.is_struct(first.type) and pa.types.is_struct(second.type)):
+            return first
+    return first.with_type(pa.struct(list(wider(pa.schema(list(first.type)), pa.schema(list(second.type))))))
 
 
 def _json_rows(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import json
 from decimal import Decimal
 
 import fastavro
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -118,6 +120,20 @@ def test_a_damaged_file_is_one_bad_record(kind: str) -> None:
 def test_formats_are_known_by_the_ends_of_names() -> None:
     assert {kind: format_of(f"A{ends[0].upper()}") for kind, (_, ends) in FORMATS.items()} == {k: k for k in FORMATS}
     assert format_of("a.txt") is None
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_column_of_numbers_is_one_however_many_of_them_are_not_finite(nested: bool) -> None:
+    """Also if a part that can be read alone has no other, and is the longest."""
+    few, many = [{"f": 1.5}], [{"f": "NaN"}, {"f": None}, {"f": "-Infinity"}, {"f": None}] * 2
+    for rows in ([*few, *many], [*many, *few]):
+        values = [{"after": {**row, "l": [row["f"]]}} if nested else row for row in rows]
+        found, bad = decoder("json")("a.json", "\n".join(map(json.dumps, values)).encode(), None)
+        assert (found.num_rows, bad) == (9, ())
+        column = pc.struct_field(found.column("after"), "f") if nested else found.column("f")
+        assert sorted(map(str, column.drop_null().to_pylist())) == ["-inf", "-inf", "1.5", "nan", "nan"]
+    only, _ = decoder("json")("a.json", b'{"f": "NaN"}\n{"f": null}', None)
+    assert only.schema.field("f").type == pa.string()
 
 
 def test_a_text_is_no_number_but_nan_in_a_column_of_numbers_and_stays_a_text_elsewhere() -> None:
