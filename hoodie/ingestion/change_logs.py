@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 
 from hoodie.errors import OptionError
 from hoodie.filegroup.unavailable import forms_in_text, is_unavailable
-from hoodie.ingestion.formats import fitting, is_read_from_json, shown, with_types
+from hoodie.ingestion.connect_types import TYPES, with_natural_types
+from hoodie.ingestion.formats import fitting, is_read_from_json, plain_rows, shown, with_types
 from hoodie.ingestion.salvage import with_columns_of, with_known_types
 from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round, Source
 from hoodie.model.enums import Fill
@@ -90,7 +91,9 @@ def creation(kind: str, options: Mapping[str, str]) -> tuple[tuple[str, ...], Ma
     return ("_event_seq",), {_PAYLOAD: f"{_MODEL}debezium.MySqlDebeziumAvroPayload"}
 
 
-def change_log(events: Source, kind: str, config: TableConfig, *, keys_are_global: bool) -> ChangeLog:
+def change_log(
+    events: Source, kind: str, config: TableConfig, *, keys_are_global: bool, converts: bool = True
+) -> ChangeLog:
     field = DMS_OPERATION if kind == "dms" else OPERATION
     marker = config.delete_marker
     changes = Changes(
@@ -98,6 +101,7 @@ def change_log(events: Source, kind: str, config: TableConfig, *, keys_are_globa
         flags_deletes=marker is None or marker.field != field,
         fills=config.rule.fill is Fill.UNAVAILABLE,
         needed=() if keys_are_global else tuple(config.partition_fields),
+        converts=converts,
     )
     return ChangeLog(events, changes)
 
@@ -113,6 +117,8 @@ class Changes:
     """The table keeps what is stored where a value is said to be unavailable."""
     needed: tuple[str, ...] = ()
     """Columns without which a stored row is not found, beside the record key."""
+    converts: bool = True
+    """Values get the types that a schema in their event says. SQL gets them as they are: it does not know what the table has."""
 
     def schema_of_events(self, row_schema: pa.Schema | None) -> pa.Schema | None:
         """The schema by which events are read, for rows of `row_schema`.
@@ -130,7 +136,7 @@ class Changes:
         bad: list[BadRecord] = []
         if not events.num_rows:
             return pa.table({}), bad
-        rows = self._of_dms(events, bad) if self.kind == "dms" else self._of_debezium(events, bad)
+        rows = self._of_dms(events, bad) if self.kind == "dms" else self._of_debezium(events, schema, bad)
         rows = _of_known_types(rows, schema, bad)
         return with_columns_of(with_known_types(rows), schema), bad
 
@@ -144,8 +150,10 @@ class Changes:
         wrong = [(unknown, "its operation (Op) is not I, U or D"), *self._unfindable(events, is_delete)]
         return self._flagged(_without(events, events, wrong, bad), DMS_OPERATION, "D")
 
-    def _of_debezium(self, events: pa.Table, bad: list[BadRecord]) -> pa.Table:
+    def _of_debezium(self, events: pa.Table, schema: pa.Schema | None, bad: list[BadRecord]) -> pa.Table:
         kind = LOGS[self.kind]
+        types = events.column(TYPES) if self.converts and TYPES in events.schema.names else None
+        events = events.select([each for each in events.schema.names if each != TYPES])
         columns = {name: _at(events, path, its_type) for name, (path, its_type) in kind.columns.items()}
         operation = columns[OPERATION]
         is_delete = pc.fill_null(pc.equal(operation, DELETE), False)
@@ -178,6 +186,9 @@ class Changes:
             rows = rows.add_column(number, name, column.take(order)) if rows.num_columns else rows
         if not rows.num_columns:
             return rows
+        if types is not None:
+            natural, wrong = with_natural_types(rows.append_column(TYPES, types.take(order)), schema)
+            rows = _without(natural, rows, wrong, bad)
         if self.kind == "mysql":
             rows = rows.append_column("_event_seq", _sequence(rows))
         if self.kind == "postgres":
@@ -268,7 +279,7 @@ def _judged(wrong: list[tuple[Any, str]]) -> tuple[pa.Array, pa.Array]:
 
 
 def _tell(rows: pa.Table, mask: pa.Array, reasons: pa.Array, bad: list[BadRecord]) -> None:
-    for row, reason in zip(rows.filter(mask).to_pylist(), reasons.filter(mask).to_pylist()):  # the bad ones only
+    for row, reason in zip(plain_rows(rows.filter(mask)), reasons.filter(mask).to_pylist()):  # the bad ones only
         bad.append(BadRecord(_ORIGIN, str(reason), shown(json.dumps(row, default=str))))
 
 
@@ -345,6 +356,6 @@ def _of_known_types(rows: pa.Table, schema: pa.Schema | None, bad: list[BadRecor
         return with_types(rows, schema)
     except pa.ArrowException:
         fits = fitting(rows, {each.name: each.type for each in schema or ()})
-    for row in rows.filter(pc.invert(fits)).to_pylist():  # the bad ones only
+    for row in plain_rows(rows.filter(pc.invert(fits))):  # the bad ones only
         bad.append(BadRecord(_ORIGIN, "a value is not of its column's type", shown(json.dumps(row, default=str))))
     return with_types(rows.filter(fits), schema)

@@ -295,6 +295,18 @@ def _all_bad(name: str, error: Exception) -> DecodedRows:
     return DecodedRows(pa.table({}), (BadRecord(name, f"the file cannot be read: {error}", ""),))
 
 
+def plain_rows(rows: pa.Table) -> list[dict[str, Any]]:
+    """As Python has them. It has no days and moments before the year 1 and after 9999: then they are numbers."""
+    try:
+        return rows.to_pylist()
+    except (ValueError, OverflowError):
+        for number, field in enumerate(rows.schema):
+            if pa.types.is_temporal(field.type):
+                kind = pa.int32() if pa.types.is_date32(field.type) else pa.int64()
+                rows = rows.set_column(number, field.name, rows.column(number).cast(kind))
+        return rows.to_pylist()
+
+
 def shown(content: object) -> str:
     text = content.decode(errors="replace") if isinstance(content, bytes) else str(content)
     return text.rstrip("\r\n")[:_LONGEST_CONTENT]

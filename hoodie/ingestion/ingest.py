@@ -142,7 +142,9 @@ def ingest(
     table = work.with_engine(table)
     if changes is not None:
         keys_are_global = is_global(table.config, table._request_for(chosen, plan.options).write)
-        events = change_log(plan.source, changes, table.config, keys_are_global=keys_are_global)
+        events = change_log(
+            plan.source, changes, table.config, keys_are_global=keys_are_global, converts=plan.sql is None
+        )
         plan = replace(plan, source=events)
     results: list[IngestRound] = []
     for each in rounds(table, plan, continuous=continuous, interval_s=interval_s):

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import hoodie.dml.duck
 from hoodie.engine.base import Records
 from hoodie.engine.local import LocalEngine
+from hoodie.ingestion.formats import plain_rows
 from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round, Source
 from hoodie.options.write import WriteOptions
 from hoodie.table import HoodieTable
@@ -78,7 +79,7 @@ EMBEDDED = EmbeddedWork()
 def keyless(rows: pa.Table, keys: Sequence[str]) -> list[BadRecord]:
     """Rows without a record key, as what is set apart."""
     reason = f"the record key ({', '.join(keys)}) is null"
-    return [BadRecord("rows", reason, json.dumps(row, default=str)) for row in rows.to_pylist()]  # the bad ones only
+    return [BadRecord("rows", reason, json.dumps(row, default=str)) for row in plain_rows(rows)]  # the bad ones only
 
 
 def _transformed(rows: pa.Table | pa.RecordBatchReader, sql: str | None, uri: str) -> pa.Table:

@@ -195,6 +195,38 @@ def test_events_of_change_logs(changes: Changes, known: pa.Schema | None, wrappe
     assert len(bad) >= 5
 
 
+TYPED = [
+    {"type": "bytes", "name": "org.apache.kafka.connect.data.Decimal", "parameters": {"scale": "2"}, "field": "p"},
+    {"type": "int32", "name": "io.debezium.time.Date", "field": "d"},
+    {"type": "bytes", "field": "raw"},
+]
+TYPED_ROWS = [
+    {"p": "AJY=", "d": None},
+    {"p": "AA==", "d": 19782, "raw": "AP8="},
+    {"p": None, "d": 1},
+    {"p": "?", "raw": ""},
+    {"p": "Af8=", "d": 2**40},
+]
+
+
+@pytest.mark.parametrize(
+    "known",
+    [None, pa.schema([("id", pa.int64()), ("d", pa.int64()), ("p", pa.decimal128(9, 3))])],
+    ids=["new", "known"],
+)
+def test_values_that_a_schema_gives_types(known: pa.Schema | None) -> None:
+    kafka, schema = Kafka(t=Topic()), {"fields": [{"field": "after", "fields": TYPED}]}
+    events = [event("c", number, {"id": number, **row}) for number, row in enumerate(TYPED_ROWS, 1)]
+    put(kafka, [{"schema": schema, "payload": each} for each in events])
+    rows, kinds, bad = same(kafka, kafka.source().unwrapping(), known, Changes("postgres"))
+    is_number = known is not None  # the table has numbers as they are written
+    assert kinds["d"] == (pa.int64() if is_number else pa.date32())
+    assert kinds["p"] == (pa.decimal128(9, 3) if is_number else pa.decimal128(38, 2))
+    assert [row["id"] for row in by_id(rows)] == ([1, 2, 3, 5] if is_number else [1, 2, 3])
+    assert len(bad) == (1 if is_number else 2)
+    assert "raw" in kinds
+
+
 def test_an_error_of_reading_is_raised_by_whoever_uses_the_records() -> None:
     settings = Kafka(t=Topic()).source().settings
     failed = {**dict.fromkeys(RAW_SCHEMA.names), "failure": b'["StorageError", "gone"]'}
