@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
+from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     initialize,
@@ -638,11 +639,14 @@ class Histories(RuleBasedStateMachine):
 
 
 def play(machine, examples, steps):
+    """What soaking finds is kept in `.hypothesis`: the next run of that test begins with it."""
     # File ids are random, so a failure does not always come again while hypothesis makes it smaller: only soaking does that.
-    phases = tuple(Phase) if SOAK else (Phase.generate,)
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=examples, stateful_step_count=steps, deadline=None, derandomize=not SOAK, phases=phases
-        ),
-    )
+    how = {
+        "phases": tuple(Phase),
+        "database": DirectoryBasedExampleDatabase(".hypothesis/examples"),
+        "print_blob": True,
+    }
+    if not SOAK:
+        how = {"phases": (Phase.generate,), "derandomize": True}
+    effort = settings(max_examples=examples, stateful_step_count=steps, deadline=None, **how)
+    run_state_machine_as_test(machine, settings=effort)

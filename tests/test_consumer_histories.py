@@ -4,16 +4,15 @@ HOODIE_SOAK=1 runs many more and longer histories.
 """
 
 import pytest
-from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, rule
 
 from hoodie.errors import InstantNotFoundError
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from tests.change_feed import apply, by_key
 from tests.effort import SOAK
 from tests.memory_tables import opened, plain
-from tests.random_histories import MOMENTS, ROWS, Histories
+from tests.random_histories import MOMENTS, ROWS, Histories, play
 
 DEATHS = st.sampled_from([None, None, None, "loading", "committing"])
 
@@ -130,10 +129,4 @@ class Consumed(Histories):
 def test_a_consumer_sees_every_change_of_any_history(kind):
     machine = type("Machine", (Consumed,), {"table_type": kind})
     examples, steps = (500, 60) if SOAK else (6, 16)
-    phases = tuple(Phase) if SOAK else (Phase.generate,)
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=examples, stateful_step_count=steps, deadline=None, derandomize=not SOAK, phases=phases
-        ),
-    )
+    play(machine, examples, steps)
