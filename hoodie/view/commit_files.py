@@ -145,7 +145,7 @@ class CommittedFiles:
 
     def following(self, timeline: Timeline, commit: Instant) -> CommittedFiles:
         """The same after one more commit, the newest of `timeline`; what was read for this one is not read again."""
-        later = CommittedFiles(timeline, self._payloads, most_alone=0)  # of a process that goes on and on
+        later = CommittedFiles(timeline, self._payloads, most_alone=0)
         if self.fold is not None:
             (metadata,) = self._payloads([commit])
             partitions = self.fold.partitions.copy()
@@ -162,15 +162,18 @@ class CommittedFiles:
 
     def partitions_of(self, choice: Choice) -> tuple[str, ...]:
         """The partitions of a choice into which an active commit wrote a file."""
+        if self.fold is not None:
+            return tuple(compress(self.fold.written, choice.wants(self.fold.written)))
         names = tuple(dict.fromkeys(path for _, metadata in self._metadata() for path in metadata.write_stats))
         return tuple(path for path in compress(names, choice.wants(names)) if any(self.of(path).sizes.values()))
 
     def of(self, partition_path: str) -> PartitionFiles:
         if self.fold is None and partition_path not in self._alone and self._decodes_alone():
-            files = self._alone[partition_path] = PartitionFiles()
+            files = PartitionFiles()
             for commit, metadata in self._metadata():
                 if partition_path in metadata.write_stats:
                     _add_files(files, partition_path, commit, metadata)
+            self._alone[partition_path] = files
         if partition_path in self._alone:
             return self._alone[partition_path]
         return self._folded.partitions.get(partition_path, _NOTHING)

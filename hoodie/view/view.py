@@ -125,7 +125,7 @@ class FileSystemView:
             return None
         later = FileSystemView.of(self.content, self._listing, self._active, self._archived, skeletons=self._skeletons)
         later.timeline = timeline
-        later.committed = CommittedFiles(timeline, self._active.read_commits, self.committed.fold)
+        later.committed = CommittedFiles(timeline, self._active.read_commits, self.committed.fold, most_alone=0)
         later._groups, later._by_id = self._groups.copy(), self._by_id.copy()
         for partition_path, names in deleted_files.items():
             groups = later._groups.get(partition_path)
@@ -150,7 +150,8 @@ class FileSystemView:
     ) -> FileSystemView:
         """A view with this content; further questions go to this opening of the same table."""
         view = cls(listing, active, content.timeline, archived, skeletons=skeletons)
-        view.committed = CommittedFiles(content.timeline, active.read_commits, content.committed)
+        # Of a process that writes again and again, which would read the commits each time.
+        view.committed = CommittedFiles(content.timeline, active.read_commits, content.committed, most_alone=0)
         view._groups, view._by_id = content.groups, content.by_id
         view._partitions, view._compactions = content.partitions, content.compactions
         view._clusterings = content.clusterings

@@ -139,3 +139,37 @@ def test_partitions_one_by_one_are_as_all_at_once(storage, most_alone):
     whole = CommittedFiles(view.timeline, view.committed._payloads, most_alone=0)
     assert [alone.of(part) for part in (*PARTS, "no-such")] == [whole.of(part) for part in (*PARTS, "no-such")]
     assert alone.partitions == whole.partitions
+
+
+def test_what_is_damaged_stays_damaged_however_often_it_is_asked_for(storage):
+    edit(storage, "p050", numWrites="many")
+    committed = of_another_process(storage)._context.snapshot().view.committed
+    for _ in range(3):
+        with pytest.raises(CorruptFileError, match="numWrites"):
+            committed.of("p050")
+
+
+def test_a_process_that_goes_on_reads_the_commits_once():
+    storage, clock = new_table(table_type="COPY_ON_WRITE")
+    opened(storage, clock, cache=Cache()).upsert(batch(ROWS))
+    table = opened(storage, clock, cache=Cache())
+    for part in ("p007", "p008"):
+        table.upsert(batch([Input(f"k{part}", part, 2)]))
+    view = table._context.kept_view()
+    assert view is not None
+    assert len(view.committed.of("p050").sizes) == 1
+    assert view.committed.fold is not None
+    read = []
+    view.committed._payloads = read.append
+    assert [len(view.committed.of(part).sizes) for part in ("p007", "p050")] == [2, 1]
+    assert view.committed.partitions_of(AllOf()) == view.committed.partitions
+    assert read == []
+
+
+class AllOf:
+    levels = 1
+
+    def leads(self, folders):
+        return [True] * len(folders)
+
+    wants = leads
