@@ -35,7 +35,21 @@ def doctor(path, capsys):
     return status, findings(out.out)
 
 
-def mend(path, whole, finding, values, capsys):
+def mend_all(path, copies, bad, values, capsys):
+    """Do what the doctor says until it says nothing more, or for `ROUNDS`: its last status and findings but notes. `copies`: what to
+    restore, and from where.
+    """
+    status = 1
+    for _ in range(ROUNDS):
+        mend(path, copies, bad[0], values, capsys)
+        status, found = doctor(path, capsys)
+        bad = [each for each in found if each["level"] != "note"]
+        if not bad:
+            break
+    return status, bad
+
+
+def mend(path, copies, finding, values, capsys):
     """Do what the doctor says."""
     action = finding["mend"]
     assert action, finding
@@ -47,8 +61,9 @@ def mend(path, whole, finding, values, capsys):
         assert main(words) == 0, (words, capsys.readouterr())
     elif action.startswith("Restore "):
         assert "from a copy" in action
-        shutil.rmtree(path)
-        shutil.copytree(whole, path)
+        damaged, whole = copies
+        shutil.rmtree(damaged)
+        shutil.copytree(whole, damaged)
     else:
         assert action.startswith(("Delete ", "Remove ")), action
         found = path / finding["path"]

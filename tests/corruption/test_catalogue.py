@@ -29,7 +29,7 @@ from tests.corruption.damages import (
     with_column,
     without,
 )
-from tests.corruption.mending import ROUNDS, Refusing, doctor, mend, read, rows
+from tests.corruption.mending import Refusing, doctor, mend, mend_all, read, rows
 from tests.golden_tables import copy_golden
 from tests.memory_tables import opened
 
@@ -79,13 +79,7 @@ def test_damage_is_named_and_mended_by_what_the_doctor_prints(name, whole, state
         assert bool(table.validate()) is damage.only_deep
         assert table.doctor(deep=False).is_healthy is damage.only_deep
 
-    for _ in range(ROUNDS):
-        mend(path, whole, bad[0], damage.values, capsys)
-        status, found = doctor(path, capsys)
-        bad = [each for each in found if each["level"] != "note"]
-        if not bad:
-            break
-    assert (status, bad) == (0, [])
+    assert mend_all(path, (path, whole), bad, damage.values, capsys) == (0, [])
     table = hoodie.open_table(path)
     assert table.validate(deep=True)
     assert rows(table) == states[damage.undoes]
@@ -172,7 +166,7 @@ def test_a_table_of_version_9_is_mended_as_well(name, tmp_path, capsys):
     bad = next(each for each in found if each["level"] == "damage")
     assert re.search(names, bad["what"])
     assert ("from a copy" in bad["mend"]) is (way == "copy")
-    mend(path, whole, bad, {}, capsys)
+    mend(path, (path, whole), bad, {}, capsys)
     status, found = doctor(path, capsys)
     assert status == 0, found
     assert read(path) == expected
@@ -186,7 +180,7 @@ def test_on_version_9_too_a_newest_commit_that_is_cut_is_rolled_back(tmp_path, c
     status, found = doctor(path, capsys)
     bad = next(each for each in found if each["level"] == "damage")
     assert (status, "rollback" in bad["mend"]) == (1, True)
-    mend(path, path, bad, {}, capsys)
+    mend(path, (path, path), bad, {}, capsys)
     status, found = doctor(path, capsys)
     assert status == 0, found
     assert rows(hoodie.open_table(path)) == expected
@@ -209,7 +203,7 @@ def test_a_hash_ring_that_does_not_decode_is_named(version, content, tmp_path, c
     ring.write_bytes(content)
     status, found = doctor(path, capsys)
     assert (status, [each["kind"] for each in found]) == (1, ["hash-rings"])
-    mend(path, whole, found[0], {}, capsys)
+    mend(path, (path, whole), found[0], {}, capsys)
     assert doctor(path, capsys)[0] == 0
     hoodie.open_table(path, options=options).upsert([{"id": 9}])
     assert hoodie.open_table(path).scan().count() == 5
