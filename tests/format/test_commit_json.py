@@ -149,6 +149,12 @@ def test_unknown_keys_and_operations_and_nulls_do_no_harm():
     assert decode_commit(b"{}", path="x") == CommitMetadata()
 
 
+def test_a_writer_that_did_not_count_says_a_number_below_zero():
+    stat = {"fileId": "f", "path": "p/f", "numWrites": -1, "fileSizeInBytes": -1}
+    commit = decode_commit(json.dumps({"partitionToWriteStats": {"p": [stat]}}).encode(), path="x")
+    assert commit.write_stats == {"p": (WriteStat(file_id="f", partition_path="p", path="p/f"),)}
+
+
 @pytest.mark.parametrize(
     ("data", "says"),
     [
@@ -167,6 +173,7 @@ def test_unknown_keys_and_operations_and_nulls_do_no_harm():
         (b'{"partitionToWriteStats": {"p": [{"fileId": 1}]}}', "fileId of a write stat of partition 'p' is '1'"),
         (b'{"partitionToWriteStats": {"p": [{"numWrites": true}]}}', "expected a whole number"),
         (b'{"partitionToWriteStats": {"p": [{"numWrites": 1.5}]}}', "expected a whole number"),
+        (b'{"partitionToWriteStats": {"p": [{"numWrites": 9223372036854775808}]}}', "a number of 64 bits"),
         (b'{"partitionToWriteStats": {"p": [{"logFiles": "l"}]}}', "logFiles"),
         (b'{"partitionToReplaceFileIds": {"p": [1]}}', "partitionToReplaceFileIds 'p'"),
     ],
