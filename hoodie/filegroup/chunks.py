@@ -153,8 +153,9 @@ def stage_rows(storage: Storage, folder: str, rows: np.ndarray, places: np.ndarr
 
 def piece_keys(storage: Storage, piece: ChunkPiece) -> pa.Array:
     """Record keys of a piece, in row order."""
-    keys = load_chunk(storage, piece.chunk).column(RECORD_KEY).slice(piece.span.start, piece.span.length)
-    return keys.combine_chunks()
+    column: Any = load_chunk(storage, piece.chunk).column(RECORD_KEY).slice(piece.span.start, piece.span.length)
+    keys: pa.Array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    return keys
 
 
 def matched_rows(

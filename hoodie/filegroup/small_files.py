@@ -32,7 +32,7 @@ from hoodie.filegroup.run import (
     write_create,
 )
 from hoodie.filegroup.unused_memory import release_maps
-from hoodie.hashes.of_keys import key_hash
+from hoodie.hashes.of_keys import in_groups, key_hash
 from hoodie.model.enums import RowCopies
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import DELETED, AppendTask, CreateTask, WriteContext, WriteResult, WriteTask
@@ -41,7 +41,6 @@ from hoodie.storage.base import Storage
 _SMALL_BYTES = 64 * 1024
 _MOST_TASKS = 100
 _MOST_ROWS = 8192
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 def parcels(tasks: Sequence[WriteTask]) -> list[list[WriteTask]]:
@@ -98,7 +97,7 @@ def _written(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]
         return None
     if context.combine:
         deletes_of(rows, context, batch=True)  # raises where deletes cannot be ordered
-        if len(np.unique(key_hash(rows.column(RECORD_KEY)) ^ (task_of.astype(np.uint64) * _FACTOR))) < rows.num_rows:
+        if len(np.unique(in_groups(key_hash(rows.column(RECORD_KEY)), task_of))) < rows.num_rows:
             return None
     flags = bools(rows.column(DELETED)) if DELETED in rows.column_names else np.zeros(len(rows), dtype=bool)
     live, deleted = split(rows)

@@ -43,6 +43,12 @@ def key_hash(keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
     return hashed
 
 
+def in_groups(hashes: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """The hashes of the same keys in groups, by numbers: a key has another one in each."""
+    result: np.ndarray = hashes ^ (groups.astype(np.uint64) * _FACTOR)
+    return result
+
+
 def map_hash(keys: pa.Array | pa.ChunkedArray) -> np.ndarray:
     """uint32 for each key, as the key maps of base files have it (`format/key_map.py`)."""
     hashed: np.ndarray = (key_hash(keys) >> np.uint64(32)).astype(np.uint32)

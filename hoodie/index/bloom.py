@@ -9,8 +9,10 @@ files every key is in one. Keys of files that it meets again stay in memory (`st
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
@@ -25,12 +27,12 @@ from hoodie.format.base_file import BaseFileFooter
 from hoodie.format.bloom import BloomFilter
 from hoodie.index.hash_index import HashedKeys
 from hoodie.index.stored_keys import (
-    BLOCK_FILES,
     KeyBlock,
     KnownFile,
     KnownFiles,
     in_blocks,
     places_among,
+    places_in_small,
     stored_keys,
 )
 from hoodie.model.enums import MergeMode
@@ -60,6 +62,8 @@ keys anew, which costs a small part of looking so many up."""
 SMALL_FILE_BYTES = 1024 * 1024
 PACK_BYTES = 16 * 1024 * 1024
 """Files of a megabyte and less are looked into together: each takes about as long as it takes to hand a task over."""
+_JOINED_FILES = 64
+"""Of several partitions: so many are asked at once for little more than one, and there is work for several threads."""
 OPENING_BYTES = 64 * 1024
 """Opening a file takes as long as so many of its bytes: thousands of tiny files are not one task."""
 
@@ -73,6 +77,8 @@ _TYPICAL_KEY_BYTES = 40
 _OFFSET_BYTES = 4
 _FEW_SHARE = 64
 """To look up fewer keys than such a part of a file's, a reader compares its keys, which costs a quarter of an index of them."""
+_FEW_SOUGHT = 16 * 1024
+"""More keys are sought in one small file after the other: what is made for each takes little beside them."""
 _BATCH_KEYS = 1024 * 1024
 """Keys of a file that are held at once; the candidates are hashed anew for each so many."""
 
@@ -152,7 +158,8 @@ def _shares(pieces: Iterable[ChunkPiece], max_keys: int) -> Iterator[tuple[Chunk
         start, remaining = piece.span.start, piece.span.length
         while remaining:
             length = min(remaining, room)
-            share.append(replace(piece, span=replace(piece.span, start=start, length=length)))
+            is_whole = length == piece.span.length
+            share.append(piece if is_whole else replace(piece, span=replace(piece.span, start=start, length=length)))
             start, remaining, room = start + length, remaining - length, room - length
             if not room:
                 yield tuple(share)
@@ -167,9 +174,11 @@ def packed_lookups(
     small_bytes: int = SMALL_FILE_BYTES,
     pack_bytes: int = PACK_BYTES,
     across: bool = False,
+    joins: bool = False,
 ) -> list[LookupPack]:
     """The tasks, those of small files of one partition together, the newest files last: packs of files that stay are the same
-    for each write. `across`: those of all partitions, as they all seek the same keys.
+    for each write. `across`: those of all partitions, as they all seek the same keys. `joins`: those of several partitions, too,
+    where their files are few and their rows small.
     """
     packs: list[LookupPack] = []
     to_pack: list[LookupTask] = []
@@ -180,14 +189,19 @@ def packed_lookups(
             to_pack.append(task)
     small: list[LookupTask] = []
     room = 0
+    files = Counter(task.base.partition_path for task in to_pack)
     for task in sorted(to_pack, key=lambda task: (task.base.partition_path, task.base.instant)):
         size = task.base.size_bytes + OPENING_BYTES
-        apart = not across and bool(small) and small[-1].base.partition_path != task.base.partition_path
-        if small and (size > room or apart):
+        path = task.base.partition_path
+        begins = not across and bool(small) and small[-1].base.partition_path != path
+        few = joins and len(small) + files[path] <= _JOINED_FILES and size + task.size_bytes <= room
+        if small and (size > room or (begins and not few)):
             packs.append(LookupPack(tuple(small)))
             small.clear()
         if not small:
             room = pack_bytes
+        elif begins:
+            size += task.size_bytes
         small.append(task)
         room -= size
     if small:
@@ -199,8 +213,9 @@ def run_lookups(storage: Storage, cache: Cache, pack: LookupPack) -> list[Lookup
     """The results of a pack's tasks; their keys are read and hashed once."""
     shared = _KeySearch(storage, cache)
     storage.each(shared.name_of, [task.base for task in pack.tasks if not task.base.is_missing])
-    if len(pack.tasks) >= BLOCK_FILES:
-        in_blocks([shared.file_of(task.base) for task in pack.tasks])
+    for _, tasks in groupby(pack.tasks, lambda task: task.pieces[0].span.partition_path):
+        in_blocks([shared.file_of(task.base) for task in tasks])
+    shared.seek_in_small(pack.tasks)
     return [_look_up(storage, task, shared) for task in pack.tasks]
 
 
@@ -221,6 +236,7 @@ class _KeySearch:
         self._keys_of_pieces: dict[tuple[int, int, int], _PieceKeys] = {}
         self._names: dict[str, FileKey | None] = {}
         self._of_blocks: dict[tuple[KeyBlock, _PieceKeys], dict[KnownFile, np.ndarray]] = {}
+        self._of_small: dict[tuple[HashedKeys, KnownFile], np.ndarray | None] = {}
 
     def name_of(self, base: BaseFile) -> FileKey | None:
         if base.path not in self._names:
@@ -232,12 +248,25 @@ class _KeySearch:
 
     def places(self, file: KnownFile, keys: _PieceKeys) -> np.ndarray | None:
         """As `KnownFile.places`; None where none of the keys is there."""
+        if (keys, file) in self._of_small:
+            return self._of_small[keys, file]
         block = file.block
         if block is None:
             return file.places(keys)
         if (block, keys) not in self._of_blocks:
             self._of_blocks[block, keys] = block.places(keys)
         return self._of_blocks[block, keys].get(file)
+
+    def seek_in_small(self, tasks: Iterable[LookupTask]) -> None:
+        """Find the places in all files of few keys at once."""
+        sought: dict[HashedKeys, list[KnownFile]] = {}
+        for task in tasks:
+            file = self.file_of(task.base)
+            if file is not None and file.is_small:
+                for piece in _pieces_in_range(task, file.footer):
+                    if piece.span.length <= _FEW_SOUGHT:
+                        sought.setdefault(self.of(piece), []).append(file)
+        self._of_small = places_in_small(sought)
 
     def of(self, piece: ChunkPiece) -> _PieceKeys:
         at = (piece.number, piece.span.start, piece.span.length)

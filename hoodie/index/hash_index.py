@@ -11,19 +11,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.hashes.of_keys import key_hash
+from hoodie.hashes.of_keys import in_groups, key_hash
 
 _MANY_OF_A_HASH = 16
 """Beyond so many pairs a key, keys were made to have one hash, or a file has the same key again and again."""
 
 
 class HashIndex:
-    """The rows of some keys, by their hashes. Of the keys themselves it keeps nothing."""
+    """The rows of some keys, by their hashes. Of the keys themselves it keeps nothing.
 
-    def __init__(self, keys: pa.Array) -> None:
+    `groups`: as `HashedKeys` has them.
+    """
+
+    def __init__(self, keys: pa.Array, groups: np.ndarray | None = None) -> None:
         rows = np.arange(len(keys), dtype=np.uint64)
         self._rows = np.uint64((1 << max(0, len(keys) - 1).bit_length()) - 1)
-        self._numbers = key_hash(keys)
+        self._numbers = _hashes(keys, groups)
         self._numbers &= ~self._rows
         self._numbers |= rows
         self._numbers.sort()
@@ -43,10 +46,14 @@ class HashIndex:
 
 
 class HashedKeys:
-    """Keys that are looked up in several files, hashed and sorted once. Thread-safe."""
+    """Keys that are looked up in several files, hashed and sorted once. Thread-safe.
 
-    def __init__(self, keys: pa.Array) -> None:
+    `groups`: the number of each key's group; equal keys of two groups are not alike.
+    """
+
+    def __init__(self, keys: pa.Array, groups: np.ndarray | None = None) -> None:
         self.keys = keys
+        self._groups = groups
         self._by_hash: tuple[np.ndarray, np.ndarray] | None = None
 
     def __len__(self) -> int:
@@ -55,10 +62,15 @@ class HashedKeys:
     def by_hash(self) -> tuple[np.ndarray, np.ndarray]:
         """The hashes in their order, and the number of each one's key."""
         if self._by_hash is None:
-            hashes = key_hash(self.keys)
+            hashes = _hashes(self.keys, self._groups)
             order = np.argsort(hashes)
             self._by_hash = hashes[order], order
         return self._by_hash
+
+
+def _hashes(keys: pa.Array, groups: np.ndarray | None) -> np.ndarray:
+    hashes = key_hash(keys)
+    return hashes if groups is None else in_groups(hashes, groups)
 
 
 def confirmed(keys: pa.Array, numbers: np.ndarray, stored: pa.Array, rows: np.ndarray) -> np.ndarray:

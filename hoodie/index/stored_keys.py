@@ -9,7 +9,7 @@ that stay as they are get one sorted index for several: a look-up then costs a p
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -39,6 +39,8 @@ _INDEX_BYTES = 8
 _KEY_ONLY = pa.schema([pa.field(RECORD_KEY, pa.string())])
 BLOCK_FILES = 8
 """So many files share a sorted index; each that is written anew undoes the index of its block."""
+_FEW_KEYS = 1024
+"""To hash and sort so many takes as long as to ask one index that is there."""
 
 
 def held_key_bytes(cache: Cache, files: int) -> int:
@@ -95,6 +97,11 @@ class KnownFile:
             return places_among(keys.keys, stored)
         numbers, rows = pairs
         return _first_rows(len(keys), *_only(confirmed(keys.keys, numbers, stored, rows), numbers, rows))
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it takes as long to ask it as to look into all of its keys."""
+        return self.keys is not None and self.block is None and len(self.keys) <= _FEW_KEYS
 
     def _stored(self) -> pa.Array:
         if self.keys is None:
@@ -164,6 +171,44 @@ class KeyBlock:
         return result
 
 
+def places_in_small(
+    sought: Mapping[HashedKeys, Sequence[KnownFile]],
+) -> dict[tuple[HashedKeys, KnownFile], np.ndarray | None]:
+    """What `KnownFile.places` gives for the keys and each file that they are sought in, None where no key is there; by one look-up
+    for all. Empty where far too many keys have one hash.
+    """
+    asked = [
+        (number, keys, file, file.keys)
+        for number, (keys, files) in enumerate(sought.items())
+        for file in files
+        if file.keys is not None and file.keys.type == keys.keys.type
+    ]
+    if not asked:
+        return {}
+    all_keys = pa.concat_arrays([keys.keys for keys in sought])
+    all_stored = pa.concat_arrays([stored for *_, stored in asked])
+    counts, stored_counts = [len(keys) for keys in sought], [len(stored) for *_, stored in asked]
+    begins, stored_begins = np.cumsum([0, *counts]), np.cumsum([0, *stored_counts])
+    # A key is sought in the files of its own group only: another partition may have it, too.
+    groups = np.repeat(np.arange(len(sought)), counts)
+    stored_groups = np.repeat([number for number, *_ in asked], stored_counts)
+    pairs = HashIndex(all_stored, stored_groups).pairs(HashedKeys(all_keys, groups))
+    if pairs is None:
+        return {}
+    numbers, rows = pairs
+    same = confirmed(all_keys, numbers, all_stored, rows) & (groups[numbers] == stored_groups[rows])
+    numbers, rows = _only(same, numbers, rows)
+    order = np.argsort(rows, kind="stable")
+    numbers, rows = numbers[order] - begins[groups[numbers[order]]], rows[order]
+    bounds = np.searchsorted(rows, stored_begins).tolist()
+    result: dict[tuple[HashedKeys, KnownFile], np.ndarray | None] = {}
+    for (_, keys, file, _), start, end, begin in zip(asked, bounds, bounds[1:], stored_begins, strict=False):
+        file.queried = True
+        found = _first_rows(len(keys), numbers[start:end], rows[start:end] - begin) if end > start else None
+        result[keys, file] = found
+    return result
+
+
 def _only(mask: np.ndarray, numbers: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return (numbers, rows) if mask.all() else (numbers[mask], rows[mask])
 
@@ -185,7 +230,7 @@ def in_blocks(files: Sequence[KnownFile | None]) -> None:
         if len(chosen) < BLOCK_FILES or not all(file.queried for file in chosen):
             continue  # asked for the first time: a file that is still growing will not be there again
         block = chosen[0].block
-        if (block is None or block.files != tuple(chosen)) and any(file.count for file in chosen):
+        if (block is None or block.files != tuple(chosen)) and sum(file.count for file in chosen) > _FEW_KEYS:
             KeyBlock(chosen)
 
 

@@ -131,7 +131,9 @@ class ByKey(Placement):
             stays=self.stays,
             unstored=None if snapshot.schema is None else unstored_of(context.config, snapshot.schema),
         )
-        packs = packed_lookups(tasks, across=not isinstance(pieces, Mapping))
+        # Work of moments for many threads, or of many requests, stays apart.
+        joins = batch.engine.shares_memory and context.storage.can.at_once == 1
+        packs = packed_lookups(tasks, across=not isinstance(pieces, Mapping), joins=joins)
         run = partial(run_lookups, context.storage, context.cache)
         results_of_packs = batch.engine.run(run, packs, label=label(Step.LOOK_UP), at_once=context.storage.can.at_once)
         lookups += [result for results in results_of_packs for result in results]

@@ -12,6 +12,7 @@ from hoodie.errors import CorruptFileError
 from hoodie.filegroup.chunks import load_rows, make_chunk
 from hoodie.format.base_file import BLOOM, BLOOM_TYPE, MAX_KEY, MIN_KEY, footer_metadata
 from hoodie.index import bloom as bloom_module
+from hoodie.index import stored_keys
 from hoodie.index.bloom import OPENING_BYTES, packed_lookups, pieces_by_partition, places_in, plan_lookup, run_lookups
 from hoodie.index.stored_keys import KnownFiles
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
@@ -301,28 +302,61 @@ def test_small_files_of_a_partition_are_looked_into_together():
     assert [[each.base.file_id for each in pack.tasks] for pack in later[2:4]] == [["a", "b"], ["c", "d", "begun"]]
 
 
+def test_small_files_of_several_partitions_are_looked_into_together_where_they_are_few(monkeypatch):
+    monkeypatch.setattr(bloom_module, "_JOINED_FILES", 4)
+    room = 8 * OPENING_BYTES
+
+    def named(*counts, rows=1):
+        """How many tasks of which partitions each pack has, where the n-th partition has so many small files."""
+        paths = "pqrst"[: len(counts)]
+        pieces = pieces_by_partition([chunk(["k" * 1000] * rows, path) for path in paths])
+        tasks = [
+            LookupTask(BaseFile(path, f"{path}{number}", t(1), "f", 0), tuple(pieces[path]))
+            for path, count in zip(paths, counts, strict=True)
+            for number in range(count)
+        ]
+        assert [len(pack.tasks) for pack in packed_lookups(tasks, pack_bytes=room)] == [*counts]
+        packs = packed_lookups(tasks, pack_bytes=room, joins=True)
+        assert [task for pack in packs for task in pack.tasks] == tasks
+        return ["".join(task.base.partition_path for task in pack.tasks) for pack in packs]
+
+    assert named(1, 1, 1, 1, 1) == ["pqrs", "t"]
+    assert named(2, 3, 1) == ["pp", "qqqr"]
+    assert named(5, 1, 6) == ["ppppp", "q", "rrrrrr"]
+    assert named(1, 1, 1, 1, rows=200) == ["pq", "rs"], "their rows fill the pack"
+    assert named(1, 2, rows=600) == ["p", "qq"]
+
+
+@pytest.mark.parametrize("few", [0, 1024], ids=["by their own indexes", "together"])
 @settings(max_examples=20, deadline=None)
 @given(
     st.lists(st.lists(KEYS, min_size=1, max_size=8, unique=True), min_size=1, max_size=4),
     st.lists(st.lists(KEYS, min_size=1, max_size=8), min_size=1, max_size=3),
 )
-def test_a_pack_answers_what_its_tasks_answer_also_when_its_files_are_known(tmp_path_factory, files, batches):
+def test_a_pack_answers_what_its_tasks_answer_also_when_its_files_are_known(tmp_path_factory, few, files, batches):
+    """Files of two partitions, in which rows of the batch are that have the same keys."""
     storage = LocalStorage(tmp_path_factory.mktemp("pack"))
-    pieces = tuple(pieces_by_partition([chunk(keys) for keys in batches])["p"])
-    tasks = []
+    sent = [(path, keys) for path in ("p", "q") for keys in batches]
+    pieces = pieces_by_partition([chunk(keys, path) for path, keys in sent])
+    tasks, stored = [], {}
     for number, keys in enumerate(files):
-        base = BASE._replace(file_id=f"f{number}", name=f"f{number}_0-0-0_{t(1)}.parquet")
+        path = "pq"[number % 2]
+        base = BASE._replace(partition_path=path, file_id=f"f{number}", name=f"f{number}_0-0-0_{t(1)}.parquet")
         data = with_base(keys).read(BASE.path)
         storage.create_new(base.path, data)
-        tasks.append(LookupTask(base._replace(size_bytes=len(data)), pieces))
+        stored[base.path] = keys
+        tasks.append(LookupTask(base._replace(size_bytes=len(data)), tuple(pieces[path])))
     cache = Cache()
-    for _ in range(4):  # the footer, then the keys, then the keys sorted are known
-        (pack,) = packed_lookups(tasks)
-        results = run_lookups(storage, cache, pack)
-        assert [result.base for result in results] == [each.base for each in pack.tasks]
-        for result, keys in zip(results, files, strict=True):
-            found = {matches.number: load_rows(storage, matches).tolist() for matches in result.matches}
-            assert found == exact(keys, *batches)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stored_keys, "_FEW_KEYS", few)
+        for _ in range(4):  # the footer, then the keys, then the keys sorted are known
+            (pack,) = packed_lookups(tasks, joins=True)
+            results = run_lookups(storage, cache, pack)
+            assert [result.base for result in results] == [each.base for each in pack.tasks]
+            for result in results:
+                found = {matches.number: load_rows(storage, matches).tolist() for matches in result.matches}
+                mine = [keys if path == result.base.partition_path else [] for path, keys in sent]
+                assert found == exact(stored[result.base.path], *mine)
 
 
 @pytest.mark.parametrize(("length", "kept"), [(8, True), (30, False)])

@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 import hoodie
 from hoodie.format.base_file import BaseFileFooter
 from hoodie.hashes.of_keys import key_hash
-from hoodie.index import hash_index
+from hoodie.index import hash_index, stored_keys
+from hoodie.index.bloom import run_lookups
 from hoodie.index.hash_index import HashedKeys
-from hoodie.index.stored_keys import BLOCK_FILES, KeyBlock, KnownFile, KnownFiles, in_blocks
+from hoodie.index.stored_keys import BLOCK_FILES, KeyBlock, KnownFile, KnownFiles, in_blocks, places_in_small
 from hoodie.storage.cache import Cache, FileKey
 from hoodie.storage.memory import MemoryStorage
+from hoodie.write import by_key
 
 FOOTER = BaseFileFooter("f", 3, None, None, None, None, None)
 KEYS = st.lists(st.sampled_from([f"k{n}" for n in range(12)]), max_size=8)
@@ -24,6 +26,11 @@ def known(keys, *, queried=True):
     made.keys = pa.array(keys, pa.string())
     made.queried = queried
     return made
+
+
+@pytest.fixture(autouse=True)
+def files_of_few_keys_count_as_large(monkeypatch):
+    monkeypatch.setattr(stored_keys, "_FEW_KEYS", 0)
 
 
 def places_by_hand(sought, stored):
@@ -46,6 +53,53 @@ def test_each_file_of_a_block_answers_as_by_itself(alike, stored, sought):
             assert found[file].tolist() == by_hand
         else:
             assert file not in found
+
+
+@pytest.mark.parametrize("hashes", [1, 3, 2**64 - 1], ids=["all alike", "three", "of all bits"])
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.tuples(KEYS, st.lists(KEYS, max_size=4)), max_size=4))
+def test_small_files_of_several_partitions_answer_as_each_by_itself(hashes, partitions):
+    """A key that is sought in one partition is not found in another one, although it may be there."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            *(hash_index, "key_hash"),
+            lambda keys: np.array([hash(key) % hashes for key in keys.to_pylist()], dtype=np.uint64),
+        )
+        patch.setattr(hash_index, "_MANY_OF_A_HASH", 1000)
+        sought = {
+            HashedKeys(pa.array(keys, pa.string())): [known(stored, queried=False) for stored in files]
+            for keys, files in partitions
+        }
+        found = places_in_small(sought)
+    assert len(found) == sum(len(files) for files in sought.values())
+    for (keys, file), places in found.items():
+        by_hand = places_by_hand(keys.keys.to_pylist(), file.keys.to_pylist())
+        assert (places.tolist() if places is not None else [-1] * len(keys)) == by_hand
+        assert file.queried
+
+
+def test_small_files_with_too_many_keys_of_one_hash_are_asked_one_by_one(monkeypatch):
+    monkeypatch.setattr(hash_index, "key_hash", lambda keys: np.full(len(keys), 7 << 40, dtype=np.uint64))
+    keys = pa.array([f"k{n}" for n in range(300)])
+    assert places_in_small({HashedKeys(keys): [known(keys.to_pylist())]}) == {}
+
+
+def test_a_file_whose_keys_are_of_another_type_is_asked_by_itself():
+    large = known(["a"])
+    large.keys = large.keys.cast(pa.large_string())
+    keys, small = HashedKeys(pa.array(["a"])), known(["b", "a"])
+    found = places_in_small({keys: [large, small]})
+    assert {file: places.tolist() for (_, file), places in found.items()} == {small: [1]}
+
+
+def test_files_of_few_keys_get_no_index(monkeypatch):
+    monkeypatch.setattr(stored_keys, "_FEW_KEYS", 10)
+    files = [known(["a"]) for _ in range(BLOCK_FILES)]
+    in_blocks(files)
+    assert all(file.block is None and file.is_small for file in files)
+    files[0].keys = pa.array([f"k{n}" for n in range(11)])
+    in_blocks(files)
+    assert all(file.block is not None and not file.is_small for file in files)
 
 
 def test_files_get_an_index_in_common_once_they_stay_as_they_are():
@@ -131,3 +185,23 @@ def test_upserts_into_many_small_files_find_every_key(table_type, tmp_path, monk
     rows = hoodie.open_table(path).scan().to_arrow().to_pylist()
     assert len(rows) == len(model)
     assert {(row["part"], row["id"]): row["n"] for row in rows} == model
+
+
+@pytest.mark.parametrize("few", [0, 1024])
+def test_upserts_into_many_partitions_ask_their_files_together(few, tmp_path, monkeypatch):
+    """The partitions have the same keys."""
+    monkeypatch.setattr(stored_keys, "_FEW_KEYS", few)
+    packs = []
+    monkeypatch.setattr(by_key, "run_lookups", lambda *given: packs.append(given[-1].tasks) or run_lookups(*given))
+    table = hoodie.create_table(tmp_path / "t", record_key="id", partition_by="part", table_type="MERGE_ON_READ")
+    model = {}
+    for turn in range(4):
+        rows = {(f"p{part}", f"k{(key + turn) % 7}"): turn for part in range(20) for key in range(part % 4 + 1)}
+        ids, parts, numbers = zip(*((key, part, n) for (part, key), n in rows.items()), strict=True)
+        result = table.upsert(pa.table({"id": ids, "part": parts, "n": numbers}))
+        assert (result.updated, result.inserted) == (len(rows.keys() & model.keys()), len(rows.keys() - model.keys()))
+        model.update(rows)
+    assert len(packs) == 3, "once each write but the first"
+    stored = table.scan().to_arrow().to_pylist()
+    assert len(stored) == len(model)
+    assert {(row["part"], row["id"]): row["n"] for row in stored} == model
