@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 import hoodie.repair
 import hoodie.services
@@ -54,14 +56,13 @@ class Erasure(Compactions, Cleans, Savepoints):
                 f"savepoints of table {self.uri} keep older files with the rows: {', '.join(savepoint_times)}; nothing was done, "
                 "drop them first (drop_savepoint)"
             )
-        deleted = self.delete(keys, options)
+        if isinstance(keys, Iterator | pa.RecordBatchReader):
+            keys = list(keys)  # more than one delete reads them
         context, write = self._at_work(options)
-        newest = (
-            context.active.load().latest_commit
-        )  # the delete, or one that came after an earlier delete of these rows
-        before = None if newest is None else InstantTime(deleted.instant or newest.time)
-        if context.config.table_type is TableType.MERGE_ON_READ:
-            self.compact(options, strategy="unbounded")
+        deletes = list(self._deletes(keys, options, context.config.table_type))
+        last = next((each for each in reversed(deletes) if each.deleted), deletes[0])
+        newest = context.active.load().latest_commit  # came after an earlier delete of these rows
+        before = None if newest is None else InstantTime(last.instant or newest.time)
         cleaned = self.clean(options, retain_versions=1)
         timeline = context.active.load()
         stay = sum(before is not None and commit.time >= before for commit in timeline.commits)
@@ -70,9 +71,23 @@ class Erasure(Compactions, Cleans, Savepoints):
         soon = replace(write.compaction, max_delta_commits=1)
         archived = hoodie.services.archiving.archive(context, replace(write, archiving=keep, compaction=soon))
         return EraseResult(
-            deleted.instant,
-            deleted.deleted,
+            last.instant,
+            sum(each.deleted for each in deletes),
             cleaned.files,
             len(archived.instants),
             hoodie.repair.set_aside.remains(context, before),
         )
+
+    def _deletes(
+        self, keys: Any, options: Mapping[str, str] | None, table_type: TableType
+    ) -> Iterator[CommitResult]:
+        """Delete and compact until no row has one of the keys: inserts store a key again, and a delete takes one row of each file."""
+        while True:
+            deleted = self.delete(keys, options)
+            yield deleted
+            if table_type is TableType.MERGE_ON_READ:
+                self.compact(options, strategy="unbounded")
+                if "bucket" in deleted.index:  # inserts store no key again there, and deletes of unknown keys count
+                    return
+            if not deleted.deleted:
+                return

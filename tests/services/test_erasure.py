@@ -72,3 +72,20 @@ def test_keys_of_other_types_and_rows_with_partitions(tmp_path):
     assert table.erase([{"id": 2, "part": "b"}])
     assert holding(tmp_path / "t", "secret-2") == []
     assert table.scan().count() == 2
+
+
+@pytest.mark.parametrize("index", ["BLOOM", "GLOBAL_SIMPLE", "BUCKET"])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("one_by_one", [False, True])
+def test_all_rows_of_a_key_are_erased(tmp_path, kind, index, one_by_one):
+    """A delete takes one row of each file, as Apache Hudi's does."""
+    table = hoodie.create_table(
+        tmp_path / "t", record_key="email", table_type=kind, options={"hoodie.index.type": index}
+    )
+    table.insert({"email": [KEY, "ann", KEY, KEY], "phone": [SECRET, "1", SECRET, SECRET]})
+    table.bulk_insert({"email": [KEY], "phone": [SECRET]}) if index != "BUCKET" else None
+    done = table.erase(pa.table({"email": [KEY]}).to_reader() if one_by_one else [KEY])
+    assert done
+    assert done.deleted == (1 if index == "BUCKET" else 4)
+    assert table.scan(["email"]).to_arrow()["email"].to_pylist() == ["ann"]
+    assert holding(tmp_path / "t", KEY, SECRET) == []
