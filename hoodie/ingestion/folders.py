@@ -70,7 +70,7 @@ class FolderSource:
 
     def _new(self, after: Checkpoint | None) -> Iterator[FileInfo]:
         last_ms, old_paths = _read_checkpoint(after)
-        for info in self.storage.list("", recursive=True):
+        for info in self._listed():
             parts = info.path.split("/")
             if info.is_folder or any(part.startswith(_HIDDEN) for part in parts) or info.size_bytes == 0:
                 continue
@@ -79,6 +79,17 @@ class FolderSource:
             late = _TAKEN in (after.more if after else {}) and _ms(info) > last_ms - LATE_MS
             if _ms(info) > last_ms or (late and info.path not in old_paths):
                 yield info
+
+    def _listed(self) -> Sequence[FileInfo]:
+        try:
+            infos = self.storage.list("", recursive=True)
+        except NotADirectoryError as exc:
+            raise OptionError(f"{self} is a file: give the folder that it is in") from exc
+        if (
+            not infos and self.storage.can.local_root is not None and not self.storage.exists("")
+        ):  # others have no empty folders
+            raise OptionError(f"{self} does not exist")
+        return infos
 
     def _read(self, files: Sequence[FileInfo], schema: pa.Schema | None) -> tuple[pa.Table, list[BadRecord]]:
         rows = pa.table({})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -11,17 +10,15 @@ import fastavro
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.json
 import pyarrow.parquet as pq
 
 from hoodie.errors import OptionError
 from hoodie.format.avro_schema import arrow_from_avro
+from hoodie.ingestion.json_reader import NO_FINITE_NUMBERS, json_types, read_json
 from hoodie.ingestion.source import BadRecord
 
-_LONGEST_BLOCK = 2**31 - 1
 _LONGEST_CONTENT = 10_000
 _SMALLEST_BLOCK = 1 << 20
-_NO_FINITE_NUMBERS = (b'"NaN"', b'"Infinity"', b'"-Infinity"')
 _MAY_BE_NUMBERS = pa.array(["NaN", "Infinity", "-Infinity"])
 
 
@@ -48,11 +45,6 @@ def inferred_types(content: bytes, schema: pa.Schema | None) -> pa.Schema | None
     return of_most_lines(types_of_lines(content, types), types)
 
 
-def json_types(schema: pa.Schema | None) -> pa.Schema | None:
-    """By which values of these columns are read from JSON."""
-    return None if schema is None else pa.schema([pa.field(each.name, _json_type(each.type)) for each in schema])
-
-
 def of_most_lines(schemas_of_lines: Iterable[tuple[int, pa.Schema]], types: pa.Schema | None) -> pa.Schema | None:
     """The columns of all, those of `types` first."""
     for _, each in sorted(schemas_of_lines, key=lambda part: -part[0]):
@@ -72,7 +64,7 @@ def types_of_lines(content: bytes, types: pa.Schema | None) -> Iterator[tuple[in
             yield from types_of_lines(part, types)
         return
     every = pa.schema([pa.field(each.name, _as_text(each.type)) for each in rows.schema])
-    if any(each in content for each in _NO_FINITE_NUMBERS):
+    if any(each in content for each in NO_FINITE_NUMBERS):
         yield rows.num_rows, pa.schema([pa.field(name, _sure_type(rows.column(name))) for name in rows.schema.names])
         yield 0, every
     else:
@@ -130,50 +122,6 @@ def _halves(content: bytes) -> list[bytes]:
     return [b"".join(lines[:middle]), b"".join(lines[middle:])] if middle else []
 
 
-def read_json(content: bytes, types: pa.Schema | None) -> pa.Table:
-    """Raises ArrowInvalid: a line is no object, or a value is not of its type; which one is not said."""
-    try:
-        return _read_json(content, types)
-    except pa.ArrowInvalid:
-        line = content.strip()
-        if types is None or b"\n" in line or not any(each in line for each in _NO_FINITE_NUMBERS):
-            raise
-        return _read_json(_with_bare_numbers(line, types), types)
-
-
-def _with_bare_numbers(line: bytes, types: pa.Schema) -> bytes:
-    try:
-        return json.dumps(_with_numbers(json.loads(line), pa.struct(list(types)))).encode()
-    except ValueError:
-        return line
-
-
-def _with_numbers(value: Any, kind: pa.DataType) -> Any:
-    """JSON has no NaN: writers of JSON, Debezium and Spark among them, give a text. Only a column of numbers has one."""
-    if isinstance(value, dict) and pa.types.is_struct(kind):
-        types = {each.name: each.type for each in kind}
-        return {name: _with_numbers(each, types.get(name, pa.null())) for name, each in value.items()}
-    if isinstance(value, list) and pa.types.is_list(kind):
-        return [_with_numbers(each, kind.value_type) for each in value]
-    is_number = pa.types.is_floating(kind) and isinstance(value, str)
-    return float(value) if is_number and f'"{value}"'.encode() in _NO_FINITE_NUMBERS else value
-
-
-def _read_json(content: bytes, types: pa.Schema | None) -> pa.Table:
-    # One block: types are inferred of all rows, and not of the first megabyte.
-    size = min(max(len(content) + 1, _SMALLEST_BLOCK), _LONGEST_BLOCK)
-    return pyarrow.json.read_json(
-        io.BytesIO(content),
-        read_options=pyarrow.json.ReadOptions(block_size=size, use_threads=False),
-        parse_options=pyarrow.json.ParseOptions(explicit_schema=types, unexpected_field_behavior="infer"),
-    )
-
-
-def _json_type(kind: pa.DataType) -> pa.DataType:
-    """By which a value of the type is read from JSON: as a text, where Arrow reads no such thing."""
-    return kind if pa.types.is_nested(kind) or is_read_from_json(kind) else pa.string()
-
-
 def is_read_from_json(kind: pa.DataType) -> bool:
     """Arrow reads values of the type from JSON as they are: numbers, texts, and what is made of them."""
     if pa.types.is_list(kind):
@@ -201,8 +149,17 @@ def with_types(rows: pa.Table, schema: pa.Schema | None) -> pa.Table:
         position = -1 if schema is None else schema.get_field_index(field.name)
         if position >= 0 and schema is not None and schema.field(position).type != field.type:
             kind = _with_new_fields(schema.field(position).type, field.type)
-            rows = rows.set_column(number, field.name, pc.cast(rows.column(number), kind))
+            rows = rows.set_column(number, field.name, _cast(rows.column(number), kind))
     return rows
+
+
+def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    cast: pa.ChunkedArray = pc.cast(column, kind)
+    if pa.types.is_floating(kind) and pa.types.is_floating(column.type):
+        overflows = pc.and_(pc.is_inf(cast), pc.invert(pc.is_inf(column)))
+        if pc.any(overflows).as_py():
+            raise pa.ArrowInvalid(f"a number is too large for {kind}")
+    return cast
 
 
 def _with_new_fields(kind: pa.DataType, other: pa.DataType) -> pa.DataType:
@@ -221,20 +178,80 @@ def _with_new_fields(kind: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 
 def decode_csv(name: str, content: bytes, schema: pa.Schema | None) -> DecodedRows:
-    """The first line has the names. An empty field is null."""
+    """The first line has the names. An empty field is null. Numbers of a new column are texts, if they would lose digits."""
     bad: list[BadRecord] = []
     if not content.strip():
         return DecodedRows(pa.table({}))
-    types = {each.name: each.type for each in schema or () if not pa.types.is_nested(each.type)}
     try:
-        return DecodedRows(_read_csv(name, content, types, bad), tuple(bad))
+        pa.array([content], pa.large_binary()).cast(pa.large_string())
     except pa.ArrowInvalid:
-        bad.clear()
-    rows = _read_csv(name, content, dict.fromkeys(types, pa.string()), bad)
+        return _all_bad(name, "it is not UTF-8 text")
+    types = {each.name: _csv_type(each.type) for each in schema or () if not pa.types.is_nested(each.type)}
+    try:
+        rows = _read_csv(name, content, types, bad)
+        twice = {each for each in rows.schema.names if rows.schema.names.count(each) > 1}
+        if twice:
+            return _all_bad(name, f"more than one column is named {', '.join(sorted(twice))}")
+        if not any(_is_infinite(rows.column(each)) for each in types if each in rows.schema.names):
+            new = [each.name for each in rows.schema if each.name not in types and _is_number(each.type)]
+            texts = _read_csv(name, content, dict.fromkeys(new, pa.string()), []) if new else rows
+            for each in new:
+                if _loses_digits(texts.column(each), rows.column(each)):
+                    rows = rows.set_column(rows.schema.get_field_index(each), each, texts.column(each))
+            return DecodedRows(_without_open_end(name, content, rows, bad), tuple(bad))
+    except pa.ArrowInvalid:
+        pass
+    bad.clear()
+    rows = _without_open_end(name, content, _read_csv(name, content, dict.fromkeys(types, pa.string()), bad), bad)
     fits = fitting(rows, types)
     for row in rows.filter(pc.invert(fits)).to_pylist():  # the bad ones only
         bad.append(BadRecord(name, "a value is not of its column's type", shown(row)))
     return DecodedRows(with_types(rows.filter(fits), schema), tuple(bad))
+
+
+def _csv_type(kind: pa.DataType) -> pa.DataType:
+    return pa.string() if isinstance(kind, pa.JsonType) else kind
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
+
+
+def _is_infinite(column: pa.ChunkedArray) -> bool:
+    """Arrow reads infinity where a number is too large."""
+    return pa.types.is_floating(column.type) and bool(pc.any(pc.is_inf(column)).as_py())
+
+
+def _loses_digits(texts: pa.ChunkedArray, numbers: pa.ChunkedArray) -> bool:
+    """Zeros in front, as of postal codes, numbers that are too large, or whole ones with more digits than a float holds."""
+    if pc.any(pc.match_substring_regex(texts, "^[+-]?0[0-9]+$")).as_py():
+        return True
+    if not pa.types.is_floating(numbers.type):
+        return False
+    large = pc.and_(pc.greater(pc.abs(numbers), 2.0**53), pc.match_substring_regex(texts, "^[+-]?[0-9]+$"))
+    infinite = pc.and_(pc.is_inf(numbers), pc.match_substring(texts, "e", ignore_case=True))
+    if pc.any(infinite).as_py():
+        return True
+    try:
+        exact, rounded = (each.filter(large).cast(pa.string()).cast(pa.decimal128(38, 0)) for each in (texts, numbers))
+    except pa.ArrowInvalid:
+        return True
+    return bool(pc.any(pc.not_equal(exact, rounded)).as_py())
+
+
+def _without_open_end(name: str, content: bytes, rows: pa.Table, bad: list[BadRecord]) -> pa.Table:
+    """The rows without the last one, if a quote in it does not end: Arrow reads all lines up to the end as its field."""
+    if content.count(b'"') % 2 == 0 or not rows.num_rows:
+        return rows
+    names = rows.schema.names
+    one_more = "\nx" + "," * (len(names) - 1)
+    more = _read_csv(name, content + one_more.encode() + b"\n", dict.fromkeys(names, pa.string()), [])
+    last = more.slice(more.num_rows - 1).to_pylist()[0]
+    if not any((value or "").rstrip("\n").endswith(one_more) for value in last.values()):
+        return rows
+    lost = rows.slice(rows.num_rows - 1).to_pylist()[0]
+    bad.append(BadRecord(name, "a quote does not end: the lines after it are part of its field", shown(lost)))
+    return rows.slice(0, rows.num_rows - 1)
 
 
 def _read_csv(name: str, content: bytes, types: Mapping[str, pa.DataType], bad: list[BadRecord]) -> pa.Table:
@@ -265,7 +282,11 @@ def fitting(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.ChunkedArray
 def _castable(array: pa.Array, kind: pa.DataType) -> list[bool]:
     """Halved until what is wrong stands alone."""
     try:
-        pc.cast(array, kind)
+        cast = pc.cast(array, kind)
+        if pa.types.is_floating(kind) and pa.types.is_string(array.type):
+            overflows = pc.and_(pc.is_inf(cast), pc.match_substring_regex(array, "[0-9]"))
+            if pc.any(overflows).as_py():
+                raise pa.ArrowInvalid(f"a number is too large for {kind}")
     except pa.ArrowException:
         if len(array) == 1:
             return [False]
@@ -291,7 +312,7 @@ def decode_avro(name: str, content: bytes, table_schema: pa.Schema | None) -> De
         return _all_bad(name, exc)
 
 
-def _all_bad(name: str, error: Exception) -> DecodedRows:
+def _all_bad(name: str, error: Exception | str) -> DecodedRows:
     return DecodedRows(pa.table({}), (BadRecord(name, f"the file cannot be read: {error}", ""),))
 
 

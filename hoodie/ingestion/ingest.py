@@ -12,11 +12,14 @@ from hoodie.errors import OptionError
 from hoodie.ingestion.change_logs import KINDS, change_log, creation
 from hoodie.ingestion.run import Plan, rounds
 from hoodie.ingestion.source import Bounds, Source
-from hoodie.ingestion.sources import events_of, source_of
+from hoodie.ingestion.sources import address_of, events_of, source_of
 from hoodie.ingestion.work import EMBEDDED, Work
 from hoodie.model.enums import WriteOperation
 from hoodie.model.ingest_results import IngestResult, IngestRound
-from hoodie.options.arguments import parse_operation, parse_options
+from hoodie.options.arguments import parse_names, parse_operation, parse_options, parse_table_type
+from hoodie.options.table import TableConfig
+from hoodie.storage.refusals import plain_errors
+from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable, create_table, is_table, open_table
 from hoodie.write.placement import is_global
 from hoodie.write.schema_input import SchemaLike
@@ -90,7 +93,8 @@ def ingest(
         What each round did; none: there was nothing new.
 
     Raises:
-        OptionError: an argument cannot be understood; or a record cannot be a row, without `quarantine`.
+        OptionError: an argument cannot be understood, or the table is there and is not as the arguments say; or a record cannot be a
+            row, without `quarantine`.
         TableNotFoundError: there is no table, and no `record_key`.
 
     Example:
@@ -104,15 +108,18 @@ def ingest(
         raise OptionError(
             f"name={name!r} is no name of a source: up to 100 ASCII letters, digits, dots, hyphens, underscores"
         )
-    for argument, value in (("max_files", max_files), ("max_bytes", max_bytes), ("max_rows", max_rows)):
-        if value is not None and value < 1:
-            raise OptionError(f"{argument}={value} is less than 1")
+    counts: Mapping[str, object] = {"max_files": max_files, "max_bytes": max_bytes, "max_rows": max_rows}
+    for argument, value in counts.items():
+        if value is not None and (not isinstance(value, int) or value < 1):
+            raise OptionError(f"{argument}={value!r} is less than 1, or no whole number")
     if changes is not None and (changes not in KINDS or chosen is not WriteOperation.UPSERT):
         raise OptionError(f"changes={changes!r} is not one of {', '.join(KINDS)}, or the operation is none of upsert")
-    own_source = source_of(source, format, source_options)
+    with plain_errors(str(source)):
+        own_source = source_of(source, format, source_options)
     plan = Plan(
         own_source if changes is None else events_of(own_source),
         name=name,
+        address=address_of(own_source),
         operation=chosen,
         sql=sql,
         bounds=Bounds(max_files, max_bytes, max_rows),
@@ -121,11 +128,12 @@ def ingest(
         options=parse_options(options),
         work=work,
     )
-    if isinstance(target, HoodieTable):
-        table = target
-    elif record_key is None or is_table(target, storage_options=storage_options):
-        table = open_table(target, storage_options=storage_options)
+    if isinstance(target, HoodieTable) or record_key is None or is_table(target, storage_options=storage_options):
+        table = target if isinstance(target, HoodieTable) else open_table(target, storage_options=storage_options)
+        _require_apart(plan.address, table.uri)
+        _require_same(table.config, record_key, partition_by, ordering, table_type)
     else:
+        _require_apart(plan.address, open_storage(target, storage_options).uri)
         if changes is not None:
             by_log, its_options = creation(changes, parse_options(options))
             ordering, options = ordering or by_log, {**its_options, **parse_options(options)}
@@ -153,3 +161,39 @@ def ingest(
         if on_round is not None:
             on_round(each)
     return IngestResult(tuple(results))
+
+
+def _require_apart(source: str, target: str) -> None:
+    """Raises OptionError: files of the table would be new files of the source."""
+    inner, outer = f"{target.rstrip('/')}/", f"{source.rstrip('/')}/"
+    if source and (inner.startswith(outer) or outer.startswith(inner)):
+        raise OptionError(
+            f"the table {target} is in the folder of its source {source}, or around it: give another folder"
+        )
+
+
+def _require_same(
+    config: TableConfig,
+    record_key: str | Sequence[str] | None,
+    partition_by: str | Sequence[str] | None,
+    ordering: str | Sequence[str] | None,
+    table_type: str | None,
+) -> None:
+    """Raises OptionError: the table is there, and is not as the arguments would make it."""
+    for what, wanted, fields in (
+        ("record_key", record_key, config.record_key_fields),
+        ("partition_by", partition_by, config.partition_fields),
+        ("ordering", ordering, config.ordering_fields),
+    ):
+        names = () if wanted is None else parse_names(wanted, what=what)
+        if wanted is not None and [name.partition(":")[0] for name in names] != list(fields):
+            raise _other(config, what, ",".join(names), ",".join(fields))
+    if table_type is not None and parse_table_type(table_type) is not config.table_type:
+        raise _other(config, "table_type", table_type, config.table_type.value)
+
+
+def _other(config: TableConfig, what: str, wanted: str, there: str) -> OptionError:
+    return OptionError(
+        f"table {config.name!r} is there with {what}={there!r}, and {what}={wanted!r} is asked for: leave {what} out, or give another "
+        "table"
+    )

@@ -18,13 +18,12 @@ from hoodie.format.avro_schema import AvroType, record_type
 from hoodie.ingestion.connect_json import unwrapped
 from hoodie.ingestion.formats import (
     inferred_types,
-    json_types,
     of_most_lines,
-    read_json,
     shown,
     types_of_lines,
     with_types,
 )
+from hoodie.ingestion.json_reader import json_types, read_json
 from hoodie.ingestion.kafka_settings import KafkaSettings
 from hoodie.ingestion.registry import Registry
 from hoodie.ingestion.salvage import GoodRecords, salvage, with_columns_of, with_known_types

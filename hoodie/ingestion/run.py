@@ -23,6 +23,7 @@ from hoodie.model.enums import WriteOperation
 from hoodie.model.ingest_results import IngestRound
 from hoodie.model.results import format_count
 from hoodie.model.streams import StreamBatch, parse_batch
+from hoodie.storage.refusals import plain_errors
 from hoodie.table import HoodieTable
 from hoodie.telemetry import note, record, span
 from hoodie.view.context import Snapshot
@@ -39,6 +40,8 @@ class Progress(NamedTuple):
     checkpoint: Checkpoint | None
     rounds: int
     """So many have been committed; the next one has this number as the batch of a stream."""
+    address: str = ""
+    """Of the source that was read, if it was said."""
 
 
 def progress_of(snapshot: Snapshot, name: str) -> Progress:
@@ -47,7 +50,8 @@ def progress_of(snapshot: Snapshot, name: str) -> Progress:
     for extra in every_commit(snapshot):
         batch = parse_batch(extra, StreamBatch(stream_of(name), 0))
         if batch is not None:
-            return Progress(checkpoint or _ours(extra, name), batch.number + 1)
+            ours, address = _ours(extra, name)
+            return Progress(checkpoint or ours, batch.number + 1, address)
         if checkpoint is None and OURS not in extra:
             checkpoint = next((Checkpoint(extra[key]) for key in HUDI_KEYS if extra.get(key)), None)
     return Progress(checkpoint, 0)
@@ -57,16 +61,16 @@ def stream_of(name: str) -> str:
     return f"ingest:{name}"
 
 
-def entries(name: str, checkpoint: Checkpoint, bad: int) -> Mapping[str, str]:
+def entries(name: str, checkpoint: Checkpoint, bad: int, address: str = "") -> Mapping[str, str]:
     """What a commit says that has the rows up to this checkpoint."""
-    ours = {name: {"checkpoint": checkpoint.text, "more": checkpoint.more, "bad": bad}}
+    ours = {name: {"checkpoint": checkpoint.text, "more": checkpoint.more, "bad": bad, "source": address}}
     return {**dict.fromkeys(HUDI_KEYS, checkpoint.text), OURS: json.dumps(ours, sort_keys=True)}
 
 
-def _ours(extra: Mapping[str, str], name: str) -> Checkpoint:
+def _ours(extra: Mapping[str, str], name: str) -> tuple[Checkpoint, str]:
     try:
         entry = json.loads(extra[OURS])[name]
-        return Checkpoint(entry["checkpoint"], entry["more"])
+        return Checkpoint(entry["checkpoint"], entry["more"]), entry.get("source", "")
     except (KeyError, ValueError, TypeError) as exc:
         raise HoodieError(f"a commit of source {name!r} does not say up to where it was read: {exc!r}") from exc
 
@@ -82,6 +86,8 @@ class Plan:
 
     source: Source
     name: str = "ingest"
+    address: str = ""
+    """Of a folder or a table; a checkpoint does not say of which it is."""
     operation: WriteOperation = WriteOperation.UPSERT
     sql: str | None = None
     bounds: Bounds = NO_BOUNDS
@@ -113,7 +119,14 @@ def _round(table: HoodieTable, plan: Plan) -> IngestRound | None:
     started_s = time.monotonic()
     progress = progress_of(table._context.snapshot(), plan.name)
     schema = table.schema if plan.sql is None else None
-    round_ = plan.work.next(plan.source, progress.checkpoint, plan.bounds, schema)
+    if plan.address and progress.address and plan.address != progress.address:
+        log.warning(
+            "source %r of table %s was %s until now, and is %s: what is older than the checkpoint %s is not read. If the table has "
+            "several sources, give each a name=",
+            *(plan.name, table.uri, progress.address, plan.address, progress.checkpoint and progress.checkpoint.text),
+        )
+    with plain_errors(plan.address):
+        round_ = plan.work.next(plan.source, progress.checkpoint, plan.bounds, schema)
     if round_ is None:
         return None
     with ExitStack() as at_end:
@@ -211,7 +224,7 @@ def _write(
     table: HoodieTable, plan: Plan, progress: Progress, round_: Round, prepared: PreparedRound, bad: int
 ) -> str | None:
     options = table._request_for(plan.operation, plan.options).write
-    commit_entries = {**options.commit_entries, **entries(plan.name, round_.checkpoint, bad)}
+    commit_entries = {**options.commit_entries, **entries(plan.name, round_.checkpoint, bad, plan.address)}
     options = replace(
         options,
         commit_entries=commit_entries,

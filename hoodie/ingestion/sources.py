@@ -9,7 +9,7 @@ from os import PathLike
 import pyarrow as pa
 
 from hoodie.consumers import safe_end
-from hoodie.errors import OptionError
+from hoodie.errors import InstantNotFoundError, OptionError
 from hoodie.ingestion.database_connections import is_database
 from hoodie.ingestion.database_options import database_source
 from hoodie.ingestion.folders import FolderSource
@@ -19,6 +19,8 @@ from hoodie.ingestion.kafka_settings import SCHEME, VALUES, parse_settings
 from hoodie.ingestion.source import Bounds, Checkpoint, Round, Source
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable, is_table, open_table
+
+_INSTANT_LENGTHS = (14, 17)
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,27 @@ class TableSource:
     def next(self, after: Checkpoint | None, bounds: Bounds, schema: pa.Schema | None) -> Round | None:
         end = safe_end(self.table._context)
         since = after.text if after is not None else None
+        if since is not None and not (since.isdecimal() and len(since) in _INSTANT_LENGTHS):
+            raise OptionError(
+                f"the checkpoint {since!r} is no instant of {self}: another source has been written to the table under the same name; "
+                "give name="
+            )
         if end is None or (since is not None and end <= since):
             return None
-        rows = self.table.changes(since=since, until=end).to_reader()
+        try:
+            rows = self.table.changes(since=since, until=end).to_reader()
+        except InstantNotFoundError as exc:
+            raise InstantNotFoundError(
+                f"{self} cannot be read on from where it was read ({exc}). To read all of its rows again, give another name="
+            ) from exc
         return Round(rows, Checkpoint(str(end)), pieces=1)
+
+
+def address_of(source: Source) -> str:
+    """Where a folder or a table is; empty for what a checkpoint itself tells apart."""
+    if isinstance(source, FolderSource):
+        return source.storage.uri
+    return source.table.uri if isinstance(source, TableSource) else ""
 
 
 Make = Callable[[str, str, Mapping[str, str] | None], Source]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import reduce
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -66,8 +67,7 @@ class EmbeddedWork:
     @contextmanager
     def prepared(self, table: HoodieTable, rows: Records, sql: str | None) -> Iterator[PreparedRound]:
         whole = _transformed(rows, sql, table.uri)
-        keys = [name for name in table.config.record_key_fields if name in whole.schema.names]
-        yield _without_bad_keys(whole, keys)
+        yield _without_bad_keys(whole, table.config.record_key_fields)
 
     def write(self, table: HoodieTable, rows: Records, options: WriteOptions) -> str | None:
         return table.writer.write(rows, rows.schema, options.operation, options, engine=LocalEngine()).instant
@@ -78,7 +78,7 @@ EMBEDDED = EmbeddedWork()
 
 def keyless(rows: pa.Table, keys: Sequence[str]) -> list[BadRecord]:
     """Rows without a record key, as what is set apart."""
-    reason = f"the record key ({', '.join(keys)}) is null"
+    reason = f"the record key ({', '.join(keys)}) is null or empty"
     return [BadRecord("rows", reason, json.dumps(row, default=str)) for row in plain_rows(rows)]  # the bad ones only
 
 
@@ -90,13 +90,33 @@ def _transformed(rows: pa.Table | pa.RecordBatchReader, sql: str | None, uri: st
         return pa.RecordBatchReader.from_stream(con.sql(sql.replace(INPUT, INPUT_NAME))).read_all()
 
 
-def _without_bad_keys(rows: pa.Table, keys: Sequence[str]) -> PreparedRound:
-    if not keys or not rows.num_rows:
+def _without_bad_keys(rows: pa.Table, fields: Sequence[str]) -> PreparedRound:
+    columns = {name: column for name in fields if (column := _key_column(rows, name)) is not None}
+    if not columns or not rows.num_rows:
         return PreparedRound(rows, rows.num_rows)
-    has_key: Any = pc.is_valid(rows.column(keys[0]))
-    for name in keys[1:]:
-        has_key = pc.or_(has_key, pc.is_valid(rows.column(name)))
+    has_key: Any = reduce(pc.or_, map(_is_given, columns.values()))
     if pc.all(has_key).as_py():
         return PreparedRound(rows, rows.num_rows)
     keyed = rows.filter(has_key)
-    return PreparedRound(keyed, keyed.num_rows, keyless(rows.filter(pc.invert(has_key)), keys))
+    return PreparedRound(keyed, keyed.num_rows, keyless(rows.filter(pc.invert(has_key)), list(columns)))
+
+
+def _key_column(rows: pa.Table, name: str) -> pa.ChunkedArray | None:
+    """A column, or the field of a struct; None: there is none, or more than one, which the write says."""
+    top, *parts = [name] if name in rows.schema.names else name.split(".")
+    position = rows.schema.get_field_index(top)
+    if position < 0:
+        return None
+    column = rows.column(position)
+    for part in parts:
+        if not pa.types.is_struct(column.type) or column.type.get_field_index(part) < 0:
+            return None
+        column = pc.struct_field(column, part)
+    return column
+
+
+def _is_given(column: pa.ChunkedArray) -> Any:
+    """For each row; an empty text is no key."""
+    given = pc.is_valid(column)
+    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    return pc.and_(given, pc.fill_null(pc.not_equal(column, ""), False)) if is_text else given

@@ -78,9 +78,7 @@ class Erasure(Compactions, Cleans, Savepoints):
             hoodie.repair.set_aside.remains(context, before),
         )
 
-    def _deletes(
-        self, keys: Any, options: Mapping[str, str] | None, table_type: TableType
-    ) -> Iterator[CommitResult]:
+    def _deletes(self, keys: Any, options: Mapping[str, str] | None, table_type: TableType) -> Iterator[CommitResult]:
         """Delete and compact until no row has one of the keys: inserts store a key again, and a delete takes one row of each file."""
         while True:
             deleted = self.delete(keys, options)

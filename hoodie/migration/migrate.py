@@ -32,6 +32,7 @@ from hoodie.model.names import BOOTSTRAP_BEGUN
 from hoodie.model.results import format_count
 from hoodie.options.arguments import parse_names, parse_options
 from hoodie.options.table import TableConfig
+from hoodie.storage.refusals import plain_errors
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable, create_table, is_table, open_table
 
@@ -104,7 +105,10 @@ def migrate(
         raise OptionError(f"step_bytes={step_bytes} is less than 1")
     parsed = {**parse_options(options), **({} if table_version is None else {_VERSION: str(table_version)})}
     names = None if partition_by is None else parse_names(partition_by, what="partition_by") if partition_by else ()
-    opener = opener_of(source, format, names, source_options)
+    if not parse_names(record_key, what="record_key"):
+        raise OptionError(f"record_key={record_key!r} names no column")
+    in_words = plain_errors(str(source))
+    opener = in_words(in_words(opener_of)(source, format, names, source_options))
 
     def files_of(source: MigrationSource) -> ParquetSource | None:
         return as_files(source, partition_given=names is not None) if mode == "in_place" else None
@@ -148,6 +152,12 @@ def migrate(
         _require_apart((files or opened).uri, place.uri)
         table = planned = create(opened, files, f"memory://{secrets.token_hex(8)}", None)
     rows = Rows(opened, hoodie.write.schema.storable(opened.schema))
+    if not opened.pieces:
+        raise OptionError(f"the {described(opened)} has no files, so no rows: make the table by hoodie.create_table")
+    if files is not None and not any(piece.rows for piece in files.pieces):
+        raise OptionError(
+            f"the {described(opened)} has no rows, and in place its files are the table: migrate it by mode='copy'"
+        )
     if files is not None and not is_there:
         require_in_place(files, planned.config, rows.schema)
     context = planned._context

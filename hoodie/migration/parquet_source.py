@@ -59,7 +59,10 @@ def open_parquet_source(storage: Storage, partition_by: Sequence[str] | None) ->
     schema = _together([(info.path, stored) for info, (stored, _) in zip(files, footers, strict=True)])
     folders = [info.folder.split("/") if info.folder else [] for info in files]
     names, values = _of_folders(storage.uri, folders, schema, partition_by or ())
-    kinds = [_kind([each[at] for each in values]) for at in range(len(names))]
+    kinds = [
+        schema.field(name).type if name in schema.names else _kind([each[at] for each in values])
+        for at, name in enumerate(names)
+    ]
     fields = [pa.field(name, kind) for name, kind in zip(names, kinds, strict=True) if name not in schema.names]
     pieces = [
         Piece(
@@ -67,12 +70,12 @@ def open_parquet_source(storage: Storage, partition_by: Sequence[str] | None) ->
             info.size_bytes,
             rows,
             {
-                name: _scalar(value, kind)
+                name: _scalar(info.path, name, value, kind)
                 for name, value, kind in zip(names, each, kinds, strict=True)
-                if name not in schema.names
+                if name not in stored.names
             },
         )
-        for info, (_, rows), each in zip(files, footers, values, strict=True)
+        for info, (stored, rows), each in zip(files, footers, values, strict=True)
     ]
     notes = []
     if any(folders) and not names:
@@ -141,8 +144,14 @@ def _value(text: str) -> str | None:
     return None if text == _NULL else unquote(text)
 
 
-def _scalar(value: str | None, kind: pa.DataType) -> pa.Scalar:
-    return pa.scalar(value if value is None or pa.types.is_string(kind) else int(value), kind)
+def _scalar(path: str, name: str, value: str | None, kind: pa.DataType) -> pa.Scalar:
+    """What a folder says, in the type that the column has: another file may have it as a column."""
+    try:
+        return pa.scalar(value, pa.string()).cast(kind)
+    except pa.ArrowException as exc:
+        raise SchemaError(
+            f"the folder of {path} says {name}={value}, and other files have a column {name!r} of {kind}: {exc}"
+        ) from exc
 
 
 def _kind(values: Sequence[str | None]) -> pa.DataType:

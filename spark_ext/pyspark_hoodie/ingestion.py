@@ -16,8 +16,9 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.functions import col
+from pyspark.sql.types import DataType, StructType
 
 import hoodie
 from hoodie.engine.base import Records
@@ -150,17 +151,33 @@ def _transformed(spark: SparkSession, frame: DataFrame, sql: str | None) -> Iter
 
 
 def _without_bad_keys(frame: DataFrame, fields: Sequence[str]) -> PreparedRound:
-    keys = [name for name in fields if name in frame.columns]
+    keys = {name: path for name in fields if (path := _path_of(frame.schema, name)) is not None}
     count = frame.count()
     if not keys:
         return PreparedRound(frame, count)
-    has_key = reduce(lambda one, other: one | other, [col(quoted(name)).isNotNull() for name in keys])
+    has_key = reduce(lambda one, other: one | other, [_is_given(path) for path in keys.values()])
     bad = _rows_of(frame.filter(~has_key))
     return (
-        PreparedRound(frame.filter(has_key), count - bad.num_rows, keyless(bad, keys))
+        PreparedRound(frame.filter(has_key), count - bad.num_rows, keyless(bad, list(keys)))
         if bad.num_rows
         else PreparedRound(frame, count)
     )
+
+
+def _path_of(schema: StructType, name: str) -> str | None:
+    """How Spark names a column, or a field of a struct; None: there is none, which the write says."""
+    parts = [name] if name in schema.names else name.split(".")
+    kind: DataType = schema
+    for part in parts:
+        if not isinstance(kind, StructType) or part not in kind.names:
+            return None
+        kind = kind[part].dataType
+    return ".".join(quoted(part) for part in parts)
+
+
+def _is_given(path: str) -> Column:
+    """An empty text is no key."""
+    return col(path).isNotNull() & (col(path).cast("string") != "")
 
 
 def _rows_of(frame: DataFrame) -> pa.Table:

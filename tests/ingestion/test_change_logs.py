@@ -224,7 +224,7 @@ def test_empty_lists_and_numbers_that_are_not_finite_are_values(plain: Landing) 
         (event("c", 5, {"id": 9}, connector="mysql"), "is not of a connector of postgres"),
         (event("c", 5, {"id": 9}, lsn=None), "it has no place in the log (source.lsn)"),
         (event("c", 5, {"id": 9, "v": 1.5}), "a value is not of its column's type"),
-        (event("d", 5, None, {"id": None, "v": 1}), "the record key (id) is null"),
+        (event("d", 5, None, {"id": None, "v": 1}), "the record key (id) is null or empty"),
     ],
 )
 def test_an_event_that_cannot_be_taken_is_set_apart_with_a_sentence(plain: Landing, wrong: Row, reason: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from datetime import date
 from decimal import Decimal
 
 import fastavro
@@ -147,3 +148,135 @@ def test_a_text_is_no_number_but_nan_in_a_column_of_numbers_and_stays_a_text_els
         "{'f': nan, 's': 'a', 'l': [{'x': -inf}]}",
     ]
     assert len(bad) == 2
+
+
+LIKE_TABLES = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("price", pa.decimal128(10, 2)),
+        ("of", pa.struct([("day", pa.date32()), ("price", pa.decimal128(5, 1))])),
+        ("days", pa.list_(pa.date32())),
+        ("counts", pa.map_(pa.string(), pa.int64())),
+        ("parts", pa.list_(pa.struct([("prices", pa.map_(pa.string(), pa.decimal128(5, 1)))]))),
+        ("any", pa.json_(pa.string())),
+        ("low", pa.float32()),
+        ("corners", pa.list_(pa.float32(), 2)),
+    ]
+)
+
+
+def test_json_fits_every_type_of_a_table() -> None:
+    lines = [
+        b'{"id": 1, "price": 12.5, "of": {"day": "2026-01-02", "price": 1}, "days": ["2026-01-03", null], "any": "x"}',
+        b'{"id": 2, "price": "7", "counts": {"a": 1, "b": null}, "parts": [{"prices": {"k": 0.5}}, {"prices": null}, null]}',
+        b'{"id": 3, "counts": {}, "any": {"deep": [1, 0.1, null]}, "low": 0.5, "corners": [1, 2.5], "of": {"more": true}}',
+        b'{"id": 4, "price": 0.005}',
+        b'{"id": 5, "low": 1e39}',
+        b'{"id": 6, "counts": {"a": "x"}}',
+        b'{"id": 7, "of": {"day": "soon"}}',
+        b'{"id": 8, "corners": [1]}',
+        b'{"id": 9, "any": null}',
+    ]
+    rows, bad = decoder("json")("a", b"\n".join(lines), LIKE_TABLES)
+    assert [json.loads(each.content)["id"] for each in bad] == [4, 5, 6, 7, 8]
+    assert all(rows.schema.field(each.name).type == each.type for each in LIKE_TABLES if each.name != "of")
+    one, two, three, nine = rows.to_pylist()
+    assert (one["price"], two["price"]) == (Decimal("12.50"), Decimal("7.00"))
+    assert one["of"] == {"day": date(2026, 1, 2), "price": Decimal("1.0"), "more": None}
+    assert one["days"] == [date(2026, 1, 3), None]
+    assert [each["counts"] for each in (one, two, three)] == [None, [("a", 1), ("b", None)], []]
+    assert two["parts"] == [{"prices": [("k", Decimal("0.5"))]}, {"prices": None}, None]
+    assert [each["any"] for each in (one, two, three, nine)] == ['"x"', None, '{"deep": [1, 0.1, null]}', None]
+    assert (three["low"], three["corners"], three["of"]["more"]) == (0.5, [1.0, 2.5], True)
+
+
+def test_whole_numbers_of_json_keep_their_digits() -> None:
+    """As floats both ids would be 12345678901234567168, one record of two."""
+    lines = b'{"id": 12345678901234567890, "n": 1}\n{"id": 12345678901234567891, "n": 9007199254740993}\n{"id": 3, "n": 1.5}\n'
+    rows, bad = decoder("json")("a", lines, None)
+    assert rows.to_pylist() == [{"id": Decimal(12345678901234567890), "n": 1.0}, {"id": Decimal(3), "n": 1.5}]
+    assert [each.reason for each in bad] == ["a whole number has more digits than a float holds"]
+    again, bad = decoder("json")("b", b'{"id": 12345678901234567892}\n{"id": 5}', rows.schema)
+    assert again["id"].to_pylist() == [Decimal(12345678901234567892), Decimal(5)]
+    for nested in (b'{"n": [1.5, 9007199254740993]}', b'{"n": {"m": {"x": 9007199254740993, "y": 1}, "z": 0.5}}'):
+        kind = decoder("json")("a", nested.replace(b"9007199254740993", b"0.5"), None).rows.schema
+        assert len(decoder("json")("a", nested, kind).bad) == 1
+    floats = (
+        b'{"x": 12345678901234567000, "id": 9007199254740993}\n{"x": 1e300, "id": 2}\n{"x": 18014398509481984, "id": 3}'
+    )
+    rows, bad = decoder("json")("a", floats, None)
+    assert bad == ()
+    assert rows["x"].to_pylist() == [1.2345678901234567e19, 1e300, 2.0**54]
+    assert rows["id"].to_pylist() == [9007199254740993, 2, 3]
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-16", "utf-32"])
+def test_text_that_is_not_utf_8_is_never_a_value(encoding: str) -> None:
+    lines = ['{"id": 1, "note": "caf\u00e9"}', '{"id": 2, "note": "tea"}']
+    rows, bad = decoder("json")("a", "\n".join(lines).encode(encoding), KNOWN)
+    assert [row["note"] for row in rows.to_pylist()] == (["tea"] if encoding in ("latin-1", "cp1252") else [])
+    assert bad[0].reason == "it is not UTF-8 text"
+    for schema in (None, KNOWN):
+        rows, bad = decoder("csv")("a.csv", "id,note\n1,caf\u00e9\n".encode(encoding), schema)
+        assert (rows.num_rows, [each.reason for each in bad]) == (0, ["the file cannot be read: it is not UTF-8 text"])
+
+
+@pytest.mark.parametrize(
+    "deep", [b"[" * 200_000, b'{"a":' * 200_000, b'[{"b\\"]}":' * 5_000], ids=["list", "object", "both"]
+)
+def test_json_that_is_nested_too_deep_is_bad(deep: bytes) -> None:
+    """Arrow's reader would end the process."""
+    content = b'{"id": 1, "x": %s}\n{"id": 2, "note": "%s"}' % (deep, b"[{" * 5_000)
+    rows, bad = decoder("json")("a", content, KNOWN)
+    assert rows["id"].to_pylist() == [2]
+    assert "deep" in bad[0].reason
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (["01234", "99999"], ["01234", "99999"]),
+        (["0", "7"], [0, 7]),
+        (["9223372036854775808", "1"], ["9223372036854775808", "1"]),
+        (["10000000000000001", "1.5"], ["10000000000000001", "1.5"]),
+        (["10000000000000000", "1.5"], [1e16, 1.5]),
+        (["9" * 40, "1"], ["9" * 40, "1"]),
+        (["1e400", "1"], ["1e400", "1"]),
+        (["-inf", "1"], [float("-inf"), 1.0]),
+    ],
+)
+def test_numbers_of_a_new_column_of_csv_keep_their_digits(values: list[str], expected: list[object]) -> None:
+    content = "id,v\n" + "".join(f"{number},{value}\n" for number, value in enumerate(values))
+    assert decoder("csv")("a.csv", content.encode(), None).rows["v"].to_pylist() == expected
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_a_number_of_csv_that_is_too_large_for_its_column_is_bad(kind: pa.DataType) -> None:
+    schema = pa.schema([("id", pa.int64()), ("v", kind)])
+    rows, bad = decoder("csv")("a.csv", b"id,v\n1,1e400\n2,0.5\n3,Infinity\n", schema)
+    assert rows["v"].to_pylist() == [0.5, float("inf")]
+    assert "1e400" in bad[0].content
+
+
+@pytest.mark.parametrize(
+    ("content", "ids"),
+    [
+        ('id,a,b\n1,x,y\n2,z,"open\n3,x,y\n4,x,y\n', [1]),
+        ('id,a,b\n1,x,y\n2,"open\n3,x,y\n4,x,y\n', [1]),
+        ('id,a,b\n1,5" pipe,y\n2,x,y\n', [1, 2]),
+        ('id,a,b\n1,"5"" pipe",y\n2,x,"y\nz"', [1, 2]),
+        ('id,a,b\n1,x,y\n2,x,"', [1]),
+    ],
+)
+@pytest.mark.parametrize("schema", [None, pa.schema([("id", pa.int64()), ("a", pa.string()), ("b", pa.string())])])
+def test_a_quote_that_does_not_end_takes_no_lines_with_it_in_silence(
+    content: str, ids: list[int], schema: pa.Schema | None
+) -> None:
+    rows, bad = decoder("csv")("a.csv", content.encode(), schema)
+    assert rows["id"].to_pylist() == ids
+    assert len(bad) == (1 if ids == [1] else 0)
+
+
+def test_csv_with_a_name_twice_is_bad() -> None:
+    rows, bad = decoder("csv")("a.csv", b"id,n,n\n1,2,3\n", None)
+    assert (rows.num_rows, bad[0].reason) == (0, "the file cannot be read: more than one column is named n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -15,8 +16,15 @@ import pytest
 
 import hoodie
 from hoodie.cli.__main__ import main
-from hoodie.errors import HoodieError, OptionError, TableNotFoundError
-from hoodie.ingestion.folders import LATE_MS
+from hoodie.errors import (
+    AccessDeniedError,
+    HoodieError,
+    InstantNotFoundError,
+    OptionError,
+    SchemaError,
+    TableNotFoundError,
+)
+from hoodie.ingestion.folders import LATE_MS, FolderSource
 from hoodie.ingestion.run import Plan, rounds, run_round
 from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round
 from hoodie.ingestion.sources import source_of
@@ -379,3 +387,124 @@ def test_a_terminal_shows_all_rounds_in_one_line(
 def test_a_source_of_the_users_own_is_taken_as_it_is() -> None:
     source = Numbers(3)
     assert source_of(source, None, None) is source
+
+
+# -- two sources, two tables -------------------------------------------------------------------------------------------
+
+
+def test_another_source_under_the_same_name_is_told(
+    landing: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its older files are not read."""
+    t = target()
+    put(landing, "a.jsonl", 1, at_s=1000)
+    hoodie.ingest(landing, t, record_key="id")
+    hoodie.ingest(landing, t)
+    assert caplog.messages == []
+    put(tmp_path / "other", "b.jsonl", 2, at_s=10)
+    assert hoodie.ingest(tmp_path / "other", t).rows == 0
+    (told,) = caplog.messages
+    assert f"was {landing} until now, and is {tmp_path / 'other'}" in told
+    assert hoodie.ingest(tmp_path / "other", t, name="other").rows == 1
+    assert ids(t) == [1, 2]
+
+
+def test_a_table_in_the_folder_of_its_source_is_refused(landing: Path) -> None:
+    put(landing, "a.jsonl", 1, at_s=1000)
+    for to in (landing, landing / "t", landing.parent):
+        with pytest.raises(OptionError, match="is in the folder of its source"):
+            hoodie.ingest(landing, to, record_key="id")
+    source = hoodie.create_table(landing / "s", {"id": "int64"}, record_key="id")
+    with pytest.raises(OptionError, match="is in the folder of its source"):
+        hoodie.ingest(source, source)
+    assert sorted(each.name for each in landing.iterdir()) == ["a.jsonl", "s"]
+    put(landing.parent / "landing2", "b.jsonl", 2, at_s=1000)
+    assert hoodie.ingest(landing.parent / "landing2", landing / "s").rows == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "match"),
+    [
+        ({"record_key": "n"}, "with record_key='id', and record_key='n' is asked for"),
+        ({"partition_by": "id"}, "partition_by='n', and partition_by='id'"),
+        ({"partition_by": []}, "partition_by='n', and partition_by=''"),
+        ({"ordering": "n"}, "ordering='', and ordering='n'"),
+        ({"table_type": "MERGE_ON_READ"}, "table_type='COPY_ON_WRITE', and table_type='MERGE_ON_READ'"),
+    ],
+)
+def test_a_table_that_is_not_as_the_arguments_say_is_refused(landing: Path, given: dict[str, Any], match: str) -> None:
+    put(landing, "a.jsonl", 1, at_s=1000)
+    t = hoodie.create_table(target(), {"id": "int64", "n": "string"}, record_key="id", partition_by="n")
+    with pytest.raises(OptionError, match=match):
+        hoodie.ingest(landing, t, **given)
+    same = {"record_key": "id", "partition_by": ["n"], "table_type": "COPY_ON_WRITE"}
+    assert hoodie.ingest(landing, t, **same).rows == 1
+
+
+def test_a_source_that_is_not_there_or_a_file_is_told(landing: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    put(landing, "a.jsonl", 1, at_s=1000)
+    with pytest.raises(OptionError, match=r"the folder .*/nowhere does not exist"):
+        hoodie.ingest(landing / "nowhere", target(), record_key="id")
+    with pytest.raises(OptionError, match=r"a\.jsonl is a file: give the folder"):
+        hoodie.ingest(landing / "a.jsonl", target(), record_key="id")
+    assert main(["ingest", str(landing / "nowhere"), str(landing.parent / "t"), "--key", "id"]) == 1
+    assert "does not exist" in capsys.readouterr().err
+    (landing / "a.jsonl").unlink()
+    assert hoodie.ingest(landing, target(), record_key="id").rounds == ()
+
+
+class _Denied(MemoryStorage):
+    def read(self, path: str, offset: int = 0, length: int | None = None) -> bytes:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), f"{self.uri}/{path}")
+
+
+def test_a_file_that_may_not_be_read_is_an_error_of_the_storage() -> None:
+    storage = _Denied()
+    storage.create_new("a.jsonl", b'{"id": 1}')
+    with pytest.raises(AccessDeniedError, match=r"give this user permission for it.*a\.jsonl"):
+        hoodie.ingest(FolderSource(storage), target(), record_key="id")
+
+
+def test_another_kind_of_checkpoint_is_said_by_a_table_too(landing: Path) -> None:
+    put(landing, "a.jsonl", 1, at_s=1000)
+    t = target()
+    hoodie.ingest(landing, t, record_key="id")
+    with pytest.raises(OptionError, match=r"another source .* under the same name; give name="):
+        hoodie.ingest(hoodie.create_table(target(), {"id": "int64"}, record_key="id"), t)
+
+
+def test_a_source_that_was_restored_says_how_to_go_on() -> None:
+    source, t = hoodie.create_table(target(), {"id": "int64"}, record_key="id"), target()
+    source.upsert([{"id": 1}])
+    saved = source.savepoint()
+    source.upsert([{"id": 2}])
+    hoodie.ingest(source, t, record_key="id")
+    source.restore(saved)
+    source.upsert([{"id": 3}])
+    with pytest.raises(InstantNotFoundError, match="To read all of its rows again, give another name="):
+        hoodie.ingest(source, t)
+    hoodie.ingest(source, t, name="again")
+    assert ids(t) == [1, 2, 3]
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "lines", "good"),
+    [
+        ("id", ['{"id": "a"}', '{"id": ""}', '{"id": null}', '{"n": 1}'], 1),
+        ("k.id", ['{"k": {"id": 1}, "n": 1}', '{"k": {"id": null}}', '{"k": {}}', '{"k": null}', '{"n": 2}'], 1),
+        (["id", "n"], ['{"id": "a", "n": ""}', '{"id": "", "n": "b"}', '{"id": "", "n": null}'], 2),
+    ],
+)
+def test_rows_without_a_key_are_set_apart(landing: Path, key: str | list[str], lines: list[str], good: int) -> None:
+    (landing / "a.jsonl").write_text("\n".join(lines))
+    done = hoodie.ingest(landing, target(), record_key=key)
+    assert (done.rows, done.bad) == (good, len(lines) - good)
+
+
+def test_a_name_twice_in_a_query_is_told(landing: Path) -> None:
+    put(landing, "a.jsonl", 1, at_s=1000)
+    with pytest.raises(SchemaError, match="column 'id' stands twice"):
+        hoodie.ingest(landing, target(), record_key="id", sql="SELECT id, id FROM source")

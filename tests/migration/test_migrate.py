@@ -4,11 +4,12 @@ import json
 import subprocess
 import sys
 from contextlib import suppress
+from datetime import date
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Schema, write_deltalake
 
 import hoodie
 from hoodie.cli.__main__ import main
@@ -18,6 +19,7 @@ from hoodie.errors import (
     KeyFieldError,
     OptionError,
     SchemaError,
+    StorageError,
     TableChangedError,
     TableNotFoundError,
 )
@@ -91,6 +93,34 @@ def test_columns_that_some_files_lack_are_null_and_narrower_numbers_widen(tmp_pa
     pq.write_table(pa.table({"id": ["c"]}), tmp_path / "s/c.parquet")
     with pytest.raises(SchemaError, match=r"c\.parquet do not fit"):
         migrate(tmp_path / "s", tmp_path / "u", record_key="id")
+
+
+@pytest.mark.parametrize("mode", ["copy", "in_place"])
+def test_a_file_that_lacks_a_column_that_others_have_takes_it_from_its_folder(tmp_path, mode):
+    days = [date(2026, 1, 1), date(2026, 1, 2), date(2026, 1, 3)]
+    for number, day in enumerate(days):
+        rows = pa.table({"id": [number], "day": [day]})
+        (tmp_path / f"s/day={day}").mkdir(parents=True)
+        pq.write_table(rows if number == 1 else rows.drop_columns(["day"]), tmp_path / f"s/day={day}/1.parquet")
+    assert migrate(tmp_path / "s", tmp_path / "t", record_key="id", mode=mode).ok
+    assert sorted(hoodie.open_table(tmp_path / "t").scan().to_arrow()["day"].to_pylist()) == days
+    (tmp_path / "s/day=soon").mkdir()
+    pq.write_table(pa.table({"id": [9]}), tmp_path / "s/day=soon/1.parquet")
+    with pytest.raises(SchemaError, match=r"day=soon, and other files have a column 'day' of date32"):
+        migrate(tmp_path / "s", tmp_path / "u", record_key="id", mode=mode)
+
+
+def test_a_source_without_rows_is_told(tmp_path):
+    DeltaTable.create(tmp_path / "d", schema=Schema.from_arrow(pa.schema([("id", pa.int64())])))
+    (tmp_path / "p").mkdir()
+    pq.write_table(pa.table({"id": pa.array([], pa.int64())}), tmp_path / "p/1.parquet")
+    for mode in ("copy", "in_place"):
+        with pytest.raises(OptionError, match="has no files, so no rows: make the table by"):
+            migrate(tmp_path / "d", tmp_path / "t", record_key="id", mode=mode)
+    with pytest.raises(OptionError, match="has no rows, and in place its files are the table"):
+        migrate(tmp_path / "p", tmp_path / "t", record_key="id", mode="in_place")
+    assert not (tmp_path / "t").exists()
+    assert migrate(tmp_path / "p", tmp_path / "t", record_key="id").ok
 
 
 def test_a_delta_table_is_copied_at_the_version_that_was_begun_with(tmp_path):
@@ -297,6 +327,7 @@ def test_wrong_sources_and_targets_are_told(tmp_path):
         (OptionError, "would be in the folder of its source", source, source / "t", {}),
         (OptionError, "format='orc'", source, tmp_path / "t", {"format": "orc"}),
         (OptionError, "mode='move'", source, tmp_path / "t", {"mode": "move"}),
+        (StorageError, r"1\.parquet", source / "day=mon/1.parquet", tmp_path / "t", {}),
         (OptionError, "step_bytes=0", source, tmp_path / "t", {"step_bytes": 0}),
         (OptionError, "neither a path nor", 7, tmp_path / "t", {}),
         (TableNotFoundError, "no metadata of an Iceberg table", source, tmp_path / "t", {"format": "iceberg"}),
@@ -305,6 +336,8 @@ def test_wrong_sources_and_targets_are_told(tmp_path):
     for error, text, given, target, arguments in cases:
         with pytest.raises(error, match=text):
             migrate(given, target, record_key="id", **arguments)
+    with pytest.raises(OptionError, match="names no column"):
+        migrate(source, tmp_path / "t", record_key=[])
     (source / "day=mon/broken.parquet").write_bytes(b"PAR1 no")
     with pytest.raises(CorruptFileError, match=r"broken\.parquet"):
         migrate(source, tmp_path / "t", record_key="id")
