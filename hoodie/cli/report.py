@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,8 +28,25 @@ class Report:
 
 def harmless_json(data: object, *, indent: int | None = None) -> str:
     """JSON that a terminal may show: what it leaves of control characters stands there by its own escapes."""
-    text = json.dumps(data, ensure_ascii=False, indent=indent, default=str)
+    try:
+        text = json.dumps(data, ensure_ascii=False, indent=indent, default=_plain, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(data), ensure_ascii=False, indent=indent, default=_plain)
     return _BARE.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+def _plain(value: object) -> str:
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has neither NaN nor infinities: they are texts, which ingestion takes for a column of numbers."""
+    if isinstance(value, Mapping):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    is_number = isinstance(value, float) and not math.isfinite(value)
+    return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[repr(value)] if is_number else value
 
 
 _BARE = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

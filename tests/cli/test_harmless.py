@@ -84,3 +84,18 @@ def test_lines_and_letters_stay():
     text = "two\nlines\tand Zürich, 東京, 🙂"
     assert harmless(text) == text
     assert harmless("\x1b[2J\r\x00\ud800") == r"\x1b[2J\r\x00\ud800"
+
+
+def test_json_of_any_value_is_json(tmp_path, capsys):
+    """`json.dumps` writes NaN, which no other reader takes."""
+    hoodie.create_table(tmp_path / "t", {"id": int, "x": float, "b": "binary"}, record_key="id").upsert(
+        [{"id": 1, "x": float("nan"), "b": b"\xff"}, {"id": 2, "x": float("-inf"), "b": None}]
+    )
+    main(["sql", str(tmp_path / "t"), "-e", "SELECT *, [x, 1] AS l, {'y': x} AS s FROM t ORDER BY id", "--json"])
+
+    def refuse(constant):
+        raise ValueError(constant)
+
+    one, two = json.loads(capsys.readouterr().out, parse_constant=refuse)["rows"]
+    assert one == {"id": 1, "x": "NaN", "b": "/w==", "l": ["NaN", 1.0], "s": {"y": "NaN"}}
+    assert two == {"id": 2, "x": "-Infinity", "b": None, "l": ["-Infinity", 1.0], "s": {"y": "-Infinity"}}
