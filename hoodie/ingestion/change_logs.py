@@ -10,6 +10,7 @@ import json
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -35,6 +36,8 @@ _MODEL = "org.apache.hudi.common.model."
 _PAYLOAD, _VERSION = "hoodie.datasource.write.payload.class", "hoodie.write.table.version"
 _UNAVAILABLE = "__debezium_unavailable_value"
 _ORIGIN = "events"
+_IS_GONE = "_hoodie_python_is_gone"
+"""A column of rows that are before an event."""
 _COMMON: Mapping[str, tuple[str, pa.DataType]] = {
     OPERATION: ("op", pa.string()),
     "_upstream_event_processed_ts_ms": ("ts_ms", pa.int64()),
@@ -152,6 +155,7 @@ class Changes:
 
     def _of_debezium(self, events: pa.Table, schema: pa.Schema | None, bad: list[BadRecord]) -> pa.Table:
         kind = LOGS[self.kind]
+        events = _without_tombstones(events)
         types = events.column(TYPES) if self.converts and TYPES in events.schema.names else None
         events = events.select([each for each in events.schema.names if each != TYPES])
         columns = {name: _at(events, path, its_type) for name, (path, its_type) in kind.columns.items()}
@@ -174,18 +178,23 @@ class Changes:
         mask, reasons = _judged(wrong)
         _tell(events, mask, reasons, bad)
         parts = []
-        for image, chosen in ((after, pc.invert(is_delete)), (before, is_delete)):
+        for image, chosen in ((after, pc.invert(is_delete)), (before, pc.or_(is_delete, self._left(before, after)))):
             places = pc.indices_nonzero(pc.and_(chosen, pc.invert(mask)))
             if image is not None and len(places):
                 part = pa.Table.from_struct_array(pa.chunked_array(image.take(places)))
-                parts.append((places, part if image is after else _meeting(part, after)))
+                part = part if image is after else _meeting(part, after)
+                parts.append((places, part.append_column(_IS_GONE, pa.repeat(image is before, len(places)))))
+        if not parts:
+            return pa.table({})
         rows, order = _together(parts)
-        rows = rows.take(pc.sort_indices(order)) if len(order) else rows
-        order = order.take(pc.sort_indices(order)) if len(order) else order
-        for number, (name, column) in enumerate(columns.items()):
-            rows = rows.add_column(number, name, column.take(order)) if rows.num_columns else rows
+        by_place = pc.sort_indices(order)
+        rows, order = rows.take(by_place), order.take(by_place)
+        gone, rows = rows.column(_IS_GONE), rows.drop_columns([_IS_GONE])
         if not rows.num_columns:
             return rows
+        for number, (name, column) in enumerate(columns.items()):
+            taken = column.take(order)
+            rows = rows.add_column(number, name, pc.if_else(gone, DELETE, taken) if name == OPERATION else taken)
         if types is not None:
             natural, wrong = with_natural_types(rows.append_column(TYPES, types.take(order)), schema)
             rows = _without(natural, rows, wrong, bad)
@@ -202,6 +211,20 @@ class Changes:
             missing = pc.is_null(rows.column(name)) if name in rows.schema.names else True
             sentence = f"a delete without the partition column {name}: its row is not found. Let the log have it "
             yield pc.and_(is_delete, missing), f"{sentence}(in PostgreSQL REPLICA IDENTITY FULL), or use a global index"
+
+    def _left(self, before: pa.ChunkedArray | None, after: pa.ChunkedArray | None) -> Any:
+        """Updates after which a row is in another partition: where it was it is deleted, as far as the event says where."""
+        left: Any = pa.scalar(False)
+        if before is None or after is None:
+            return left
+        for name in self.needed:
+            if before.type.get_field_index(name) >= 0 and after.type.get_field_index(name) >= 0:
+                was, is_now = pc.struct_field(before, name), pc.struct_field(after, name)
+                if was.type == is_now.type:
+                    other = pc.or_kleene(pc.is_null(is_now), pc.not_equal(was, is_now))
+                    there = pc.and_(pc.is_valid(after), pc.is_valid(was))
+                    left = pc.or_(left, pc.and_(there, pc.fill_null(other, False)))
+        return left
 
     def _unavailable(self, rows: pa.Table) -> Iterator[tuple[Any, str]]:
         """Values that did not change and are not in the log."""
@@ -257,6 +280,12 @@ def _at(events: pa.Table, path: str, kind: pa.DataType) -> pa.Array | pa.Chunked
         ) from exc
 
 
+def _without_tombstones(events: pa.Table) -> pa.Table:
+    """A line of a file may be `null`, as the record after a delete is in a topic."""
+    empty: Any = reduce(pc.and_, (pc.is_null(column) for column in events.columns))
+    return events.filter(pc.invert(empty)) if pc.any(empty).as_py() else events
+
+
 def _image(events: pa.Table, name: str) -> pa.ChunkedArray | None:
     column = events.column(name) if name in events.schema.names else None
     return column if column is not None and pa.types.is_struct(column.type) else None
@@ -293,8 +322,6 @@ def _without(rows: pa.Table, events: pa.Table, wrong: list[tuple[Any, str]], bad
 
 def _together(parts: list[tuple[pa.Array, pa.Table]]) -> tuple[pa.Table, pa.Array]:
     """Rows after changes and rows before deletes, with the events that they are of."""
-    if not parts:
-        return pa.table({}), pa.array([], pa.uint64())
     tables = [with_known_types(table) for _, table in parts]
     return pa.concat_tables(tables, promote_options="permissive"), pa.concat_arrays([places for places, _ in parts])
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from hoodie.errors import OptionError
+from hoodie.errors import HoodieError, OptionError
 from hoodie.format.avro_schema import arrow_from_avro
 from hoodie.ingestion.json_reader import NO_FINITE_NUMBERS, json_types, read_json
 from hoodie.ingestion.source import BadRecord
@@ -186,12 +186,10 @@ def decode_csv(name: str, content: bytes, schema: pa.Schema | None) -> DecodedRo
         pa.array([content], pa.large_binary()).cast(pa.large_string())
     except pa.ArrowInvalid:
         return _all_bad(name, "it is not UTF-8 text")
+    content += b"" if content.endswith((b"\n", b"\r")) else b"\n"  # a header alone needs it
     types = {each.name: _csv_type(each.type) for each in schema or () if not pa.types.is_nested(each.type)}
     try:
         rows = _read_csv(name, content, types, bad)
-        twice = {each for each in rows.schema.names if rows.schema.names.count(each) > 1}
-        if twice:
-            return _all_bad(name, f"more than one column is named {', '.join(sorted(twice))}")
         if not any(_is_infinite(rows.column(each)) for each in types if each in rows.schema.names):
             new = [each.name for each in rows.schema if each.name not in types and _is_number(each.type)]
             texts = _read_csv(name, content, dict.fromkeys(new, pa.string()), []) if new else rows
@@ -202,7 +200,10 @@ def decode_csv(name: str, content: bytes, schema: pa.Schema | None) -> DecodedRo
     except pa.ArrowInvalid:
         pass
     bad.clear()
-    rows = _without_open_end(name, content, _read_csv(name, content, dict.fromkeys(types, pa.string()), bad), bad)
+    try:
+        rows = _without_open_end(name, content, _read_csv(name, content, dict.fromkeys(types, pa.string()), bad), bad)
+    except pa.ArrowInvalid as exc:
+        return _all_bad(name, exc)
     fits = fitting(rows, types)
     for row in rows.filter(pc.invert(fits)).to_pylist():  # the bad ones only
         bad.append(BadRecord(name, "a value is not of its column's type", shown(row)))
@@ -259,7 +260,7 @@ def _read_csv(name: str, content: bytes, types: Mapping[str, pa.DataType], bad: 
         bad.append(BadRecord(name, f"{row.actual_columns} fields, not {row.expected_columns}", shown(row.text)))
         return "skip"
 
-    return pyarrow.csv.read_csv(
+    rows = pyarrow.csv.read_csv(
         io.BytesIO(content),
         read_options=pyarrow.csv.ReadOptions(block_size=max(len(content) + 1, _SMALLEST_BLOCK), use_threads=False),
         parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
@@ -267,6 +268,10 @@ def _read_csv(name: str, content: bytes, types: Mapping[str, pa.DataType], bad: 
             column_types=dict(types), null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
         ),
     )
+    twice = {each for each in rows.schema.names if rows.schema.names.count(each) > 1}
+    if twice:
+        raise pa.ArrowInvalid(f"more than one column is named {', '.join(sorted(twice))}")
+    return rows
 
 
 def fitting(rows: pa.Table, types: Mapping[str, pa.DataType]) -> pa.ChunkedArray | pa.Array:
@@ -297,7 +302,9 @@ def _castable(array: pa.Array, kind: pa.DataType) -> list[bool]:
 
 def decode_parquet(name: str, content: bytes, schema: pa.Schema | None) -> DecodedRows:
     try:
-        return DecodedRows(pq.ParquetFile(pa.BufferReader(content)).read())
+        rows = pq.ParquetFile(pa.BufferReader(content)).read()
+        rows.validate(full=True)  # a text may be none
+        return DecodedRows(rows)
     except (pa.ArrowException, OSError) as exc:
         return _all_bad(name, exc)
 
@@ -308,8 +315,10 @@ def decode_avro(name: str, content: bytes, table_schema: pa.Schema | None) -> De
         reader = fastavro.reader(io.BytesIO(content))
         schema = arrow_from_avro(reader.writer_schema)  # type: ignore[arg-type]
         return DecodedRows(pa.Table.from_pylist(list(reader), schema))  # type: ignore[arg-type]
-    except (ValueError, EOFError, OSError, pa.ArrowException) as exc:
-        return _all_bad(name, exc)
+    except HoodieError:
+        raise
+    except Exception as exc:  # noqa: BLE001 - fastavro raises what it runs into
+        return _all_bad(name, f"{type(exc).__name__}: {exc}")
 
 
 def _all_bad(name: str, error: Exception | str) -> DecodedRows:

@@ -23,6 +23,7 @@ _DEEPEST = 500
 """Levels of lists and objects. Arrow's reader overflows the stack of the process at some ten thousands."""
 _LONG_LINE = 4 * _DEEPEST
 _TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_FIRST_NULL = re.compile(rb"\A((?:\xef\xbb\xbf)?\s*)null")
 _SPACE = re.compile(r"\s*")
 _LARGE_FLOAT = 2.0**53
 _LARGE_NUMBER = pa.decimal128(38, 0)
@@ -72,6 +73,9 @@ def read_json(content: bytes, types: pa.Schema | None) -> pa.Table:
 
 
 def _read(content: bytes, types: pa.Schema | None) -> pa.Table:
+    content = _FIRST_NULL.sub(
+        rb"\1{}", content, count=1
+    )  # the reader of pyarrow 26 ends the process at a null in front
     # One block: types are inferred of all rows, and not of the first megabyte.
     size = min(max(len(content) + 1, _SMALLEST_BLOCK), _LONGEST_BLOCK)
     return pyarrow.json.read_json(
@@ -139,7 +143,7 @@ def _objects(content: bytes, **hooks: Any) -> Iterator[Any]:
             yield value
             space = _SPACE.match(text, end)
             at = end if space is None else space.end()
-    except ValueError as exc:
+    except (ValueError, ArithmeticError) as exc:  # an exponent may be beyond those of decimals
         raise pa.ArrowInvalid(f"JSON parse error: {exc}") from exc
 
 

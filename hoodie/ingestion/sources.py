@@ -96,6 +96,10 @@ def source_of(
     if isinstance(address, HoodieTable):
         return TableSource(address)
     if not isinstance(address, str | PathLike):
+        if not callable(getattr(address, "next", None)):
+            raise OptionError(
+                f"source={address!r:.80} is no source: give a folder, a table or an address; rows are written by `upsert` of a table"
+            )
         return address
     if kind is None and is_database(str(address)):
         kind = "database"

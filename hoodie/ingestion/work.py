@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import hoodie.dml.duck
 from hoodie.engine.base import Records
 from hoodie.engine.local import LocalEngine
+from hoodie.errors import OptionError
 from hoodie.ingestion.formats import plain_rows
 from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round, Source
 from hoodie.options.write import WriteOptions
@@ -87,7 +88,10 @@ def _transformed(rows: pa.Table | pa.RecordBatchReader, sql: str | None, uri: st
         return rows if isinstance(rows, pa.Table) else rows.read_all()
     with hoodie.dml.duck.connection(uri, memory_bytes=_MEMORY_BYTES) as con:
         con.register(INPUT_NAME, rows)
-        return pa.RecordBatchReader.from_stream(con.sql(sql.replace(INPUT, INPUT_NAME))).read_all()
+        statements = con.extract_statements(sql.replace(INPUT, INPUT_NAME))
+        if len(statements) != 1 or statements[0].type.name != "SELECT":
+            raise OptionError(f"sql={sql!r} is not one query")
+        return pa.RecordBatchReader.from_stream(con.sql(statements[0].query)).read_all()
 
 
 def _without_bad_keys(rows: pa.Table, fields: Sequence[str]) -> PreparedRound:

@@ -367,3 +367,46 @@ def test_changes_are_upserts_of_a_log_that_is_known(plain: Landing) -> None:
         hoodie.ingest(plain.folder, target(), changes="oracle", record_key="id")
     with pytest.raises(OptionError, match="the operation is none of upsert"):
         hoodie.ingest(plain.folder, target(), changes="mysql", record_key="id", operation="insert")
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("one_round", [False, True])
+def test_a_row_whose_partition_changes_moves_as_far_as_the_log_says_where_it_was(
+    landing: Landing, table_type: str, one_round: bool
+) -> None:
+    t = target()
+    at = iter(range(10, 100))
+    first = [event("r", next(at), {"id": n, "c": "x", "k": 1}) for n in range(4)]
+    later = [
+        event("u", next(at), {"id": 0, "c": "y", "k": 1}, {"id": 0, "c": "x", "k": 1}),
+        event("u", next(at), {"id": 1, "c": "x", "k": 2}, {"id": 1, "c": "x", "k": 1}),
+        event("u", next(at), {"id": 2, "c": None, "k": 1}, {"id": 2, "c": "x", "k": 1}),
+        event("u", next(at), {"id": 2, "c": "z", "k": 1}, {"id": 2, "c": None, "k": 1}),  # null may be left out
+        event("u", next(at), {"id": 3, "c": "y", "k": 1}),
+        event("u", next(at), {"id": 0, "c": "x", "k": 3}, {"id": 0, "c": "y", "k": 1}),
+    ]
+    for events in [[*first, *later]] if one_round else [first, later]:
+        landing.put(*events)
+        hoodie.ingest(landing.folder, t, changes="postgres", record_key="id", partition_by="c", table_type=table_type)
+    found = hoodie.open_table(t).scan(["id", "c", "k"]).to_arrow().to_pylist()
+    assert sorted((row["id"], row["c"] or "", row["k"]) for row in found) == [
+        (0, "x", 3),
+        (1, "x", 2),
+        (2, "", 1),
+        (2, "z", 1),
+        (3, "x", 1),
+        (3, "y", 1),
+    ]
+
+
+def test_tombstones_in_files_are_skipped(landing: Landing) -> None:
+    t = target()
+    landing.put(event("c", 10, {"id": 1}), event("c", 11, {"id": 2}))
+    hoodie.ingest(landing.folder, t, changes="postgres", record_key="id")
+    (landing.folder / "tombstones.json").write_text("null\n")
+    landing.put(event("d", 12, None, {"id": 1}))
+    with (landing.folder / "2.json").open("a") as file:
+        file.write("null\n")
+    done = hoodie.ingest(landing.folder, t, changes="postgres")
+    assert (done.rows, done.bad) == (1, 0)
+    assert rows(t, "id") == [(2,)]

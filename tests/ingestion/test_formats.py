@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import random
 from datetime import date
 from decimal import Decimal
 
@@ -277,6 +278,78 @@ def test_a_quote_that_does_not_end_takes_no_lines_with_it_in_silence(
     assert len(bad) == (1 if ids == [1] else 0)
 
 
-def test_csv_with_a_name_twice_is_bad() -> None:
-    rows, bad = decoder("csv")("a.csv", b"id,n,n\n1,2,3\n", None)
-    assert (rows.num_rows, bad[0].reason) == (0, "the file cannot be read: more than one column is named n")
+@pytest.mark.parametrize("row", ["1,2,3", "x,y,z"])
+def test_csv_with_a_name_twice_is_bad(row: str) -> None:
+    for schema in (None, KNOWN):
+        rows, bad = decoder("csv")("a.csv", f"id,n,n\n{row}\n".encode(), schema)
+        assert (rows.num_rows, bad[0].reason) == (0, "the file cannot be read: more than one column is named n")
+
+
+@pytest.mark.parametrize("content", ["id,note", 'id,"note', "id,note\r", '"', ","])
+def test_a_header_alone_has_no_rows(content: str) -> None:
+    for schema in (None, KNOWN):
+        assert decoder("csv")("a.csv", content.encode(), schema).rows.num_rows == 0
+
+
+def test_parquet_with_text_that_is_not_utf_8_is_bad() -> None:
+    out = io.BytesIO()
+    pq.write_table(pa.table({"id": [1], "note": ["caf\u00e9"]}), out, use_dictionary=False, compression="none")
+    rows, bad = decoder("parquet")("a.parquet", out.getvalue().replace("caf\u00e9".encode(), b"cafe\xe9"), None)
+    assert rows.num_rows == 0
+    assert "UTF8" in bad[0].reason
+
+
+@pytest.mark.parametrize("kind", ["json", "csv", "parquet", "avro"])
+def test_damage_of_any_kind_is_told(kind: str) -> None:
+    """Bytes of good files are changed, cut and put in: what comes is rows that can be read, or bad records, and no other error."""
+    chance = random.Random(7)
+    pieces = ["{", "}", "[", "]", "null", "1e99999999999999999999", '"', '"a"', "\u00e9", ",", ":", "\n", '{"id": 1}\n']
+    good = _a_good_file(kind)
+    for number in range(100):
+        content = bytearray(good)
+        for _ in range(chance.randint(1, 4)):
+            at = chance.randrange(len(content) + 1)
+            match chance.randrange(4):
+                case 0:
+                    content[at : at + 1] = bytes([chance.randrange(256)])
+                case 1:
+                    del content[at : at + chance.randint(1, 20)]
+                case 2:
+                    content[at:at] = chance.choice(pieces).encode()
+                case _:
+                    del content[at:]
+        rows, bad = decoder(kind)("a", bytes(content), LIKE_TABLES if number % 2 else None)
+        rows.validate(full=True)
+        assert all(each.reason for each in bad)
+
+
+def _a_good_file(kind: str) -> bytes:
+    rows = [{"id": n, "note": "\u00e9" * n, "counts": {"a": n}} for n in range(9)]
+    out = io.BytesIO()
+    match kind:
+        case "json":
+            return (
+                b'null\n{"of": {"day": "2026-01-01"}, "price": 1.5, "any": [1]}\n'
+                + "\n".join(map(json.dumps, rows)).encode()
+            )
+        case "csv":
+            return 'id,note,low\n1,"a, ""b""",0.5\n2,\u00e9,\n"3","x\ny",1e5\n'.encode()
+        case "parquet":
+            pq.write_table(pa.Table.from_pylist(rows), out)
+        case _:
+            kinds = {"id": "long", "note": ["null", "string"], "counts": {"type": "map", "values": "int"}}
+            fields = [{"name": name, "type": its_type} for name, its_type in kinds.items()]
+            fastavro.writer(out, {"type": "record", "name": "row", "fields": fields}, rows)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content", ["null", "null\nnull\n", 'null\n{"id": 1}', ' \r\n null\n{"id": 1}', "\ufeffnull\n", '{"id": 1}\nnull']
+)
+@pytest.mark.parametrize("schema", [None, KNOWN, LIKE_TABLES])
+def test_null_in_the_place_of_an_object_is_a_row_of_nothing(content: str, schema: pa.Schema | None) -> None:
+    """Arrow's reader ends the process at one in front."""
+    rows, bad = decoder("json")("a", content.encode(), schema)
+    ids = [row.get("id") for row in rows.to_pylist()]
+    nothing = [None] * content.count("null") if schema else []  # there is no column at all
+    assert (sorted(ids, key=str), bad) == ([1, None] if "1" in content else nothing, ())

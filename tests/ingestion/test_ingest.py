@@ -323,6 +323,10 @@ def test_a_continuous_run_looks_again_after_a_pause_and_at_once_where_something_
         ({"max_files": 0}, "max_files=0"),
         ({"name": "../x"}, "is no name of a source"),
         ({"sql": "SELEC 1"}, "syntax error"),
+        ({"sql": ""}, "sql='' is not one query"),
+        ({"sql": "SELECT 1 AS id; SELECT 2 AS id"}, "is not one query"),
+        ({"sql": "COPY source TO 'x.csv'"}, "is not one query"),
+        ({"max_files": "2"}, "max_files='2' is less than 1, or no whole number"),
     ],
 )
 def test_what_makes_no_sense_is_named(landing: Path, given: dict[str, Any], match: str) -> None:
@@ -508,3 +512,16 @@ def test_a_name_twice_in_a_query_is_told(landing: Path) -> None:
     put(landing, "a.jsonl", 1, at_s=1000)
     with pytest.raises(SchemaError, match="column 'id' stands twice"):
         hoodie.ingest(landing, target(), record_key="id", sql="SELECT id, id FROM source")
+
+
+@pytest.mark.parametrize("source", [None, 7, ["a", "b"], pa.table({"id": [1]})])
+def test_what_is_no_source_is_told(source: Any) -> None:
+    with pytest.raises(OptionError, match="is no source: give a folder"):
+        hoodie.ingest(source, target(), record_key="id")
+
+
+@pytest.mark.parametrize("sql", ["FROM source", "WITH x AS (SELECT * FROM <SRC>) SELECT * FROM x;", "VALUES (1) -- id"])
+def test_any_query_is_one(landing: Path, sql: str) -> None:
+    put(landing, "a.jsonl", 1, at_s=1000)
+    key = "col0" if "VALUES" in sql else "id"
+    assert hoodie.ingest(landing, target(), record_key=key, sql=sql).rows == 1
