@@ -85,9 +85,16 @@ def _with_moments(kind: Any, leaves: Iterator[bool]) -> Any:
     if pa.types.is_struct(kind):
         return pa.struct([field.with_type(_with_moments(field.type, leaves)) for field in kind])
     if pa.types.is_map(kind):
-        return pa.map_(_with_moments(kind.key_type, leaves), _with_moments(kind.item_type, leaves))
+        key, item = kind.key_field, kind.item_field
+        return pa.map_(
+            key.with_type(_with_moments(key.type, leaves)), item.with_type(_with_moments(item.type, leaves))
+        )
     if pa.types.is_list(kind):
         return pa.list_(kind.value_field.with_type(_with_moments(kind.value_type, leaves)))
+    if pa.types.is_large_list(kind):
+        return pa.large_list(kind.value_field.with_type(_with_moments(kind.value_type, leaves)))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(_with_moments(kind.value_type, leaves)), kind.list_size)
     return pa.timestamp("us", "UTC") if next(leaves) else kind
 
 

@@ -56,7 +56,9 @@ def open_parquet_source(storage: Storage, partition_by: Sequence[str] | None) ->
     if not files:
         raise TableNotFoundError(f"there is no Parquet file in or below {storage.uri}: give the folder of the source")
     footers = storage.each(lambda info: footer(storage, info.path), files)
-    schema = _together([(info.path, stored) for info, (stored, _) in zip(files, footers, strict=True)])
+    whole = _together([(info.path, stored) for info, (stored, _) in zip(files, footers, strict=True)])
+    empty = [each.name for each in whole if pa.types.is_null(each.type)]
+    schema = pa.schema([each for each in whole if each.name not in empty])
     folders = [info.folder.split("/") if info.folder else [] for info in files]
     names, values = _of_folders(storage.uri, folders, schema, partition_by or ())
     kinds = [
@@ -78,6 +80,9 @@ def open_parquet_source(storage: Storage, partition_by: Sequence[str] | None) ->
         for info, (stored, rows), each in zip(files, footers, values, strict=True)
     ]
     notes = []
+    left_out = [name for name in empty if name not in names]
+    if left_out:
+        notes.append(f"columns with nothing but null and no type are left out: {', '.join(left_out)}")
     if any(folders) and not names:
         notes.append("names of folders are not taken over: they name no columns, and no partition column is missing")
     others = [info.path for info in there if not counts(info)]

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.errors import CorruptFileError
-from hoodie.format.parquet_file import check_meta_columns, open_parquet, read_batches
+from hoodie.format.parquet_file import check_meta_columns, open_parquet, read_batches, stored_schema
 from hoodie.model.meta_fields import META_COLUMNS
 from tests.golden_tables import FOLDER
 
@@ -94,3 +94,34 @@ def test_a_file_without_any_of_them_is_one_of_another_kind():
 def test_what_is_no_parquet_file_is_told_with_its_name(data):
     with pytest.raises(CorruptFileError, match=r"p/f\.parquet is not a whole Parquet file"):
         read(data, ["a"])
+
+
+def test_the_stored_schema_keeps_numbers_of_nested_fields_and_knows_moments_behind_them():
+    """By these numbers Iceberg tells columns apart."""
+
+    def numbered(name, kind, number, *, nullable=True):
+        return pa.field(name, kind, nullable, {"PARQUET:field_id": str(number)})
+
+    at = pa.struct([numbered("at", pa.timestamp("ns"), 9), numbered("n", pa.int64(), 8)])
+    schema = pa.schema(
+        [
+            numbered("map", pa.map_(numbered("key", pa.string(), 3, nullable=False), numbered("value", at, 4)), 2),
+            numbered("list", pa.list_(numbered("element", at, 6)), 5),
+            numbered("large", pa.large_list(numbered("element", at, 11)), 10),
+            numbered("fixed", pa.list_(numbered("element", at, 13), 2), 12),
+            numbered("last", pa.timestamp("ns"), 1),
+        ]
+    )
+    data = stored(schema.empty_table(), use_deprecated_int96_timestamps=True)
+    with open_parquet(pa.BufferReader(data), path="f") as file:
+        found = stored_schema(file)
+    assert found.field("last").type == pa.timestamp("us", "UTC")
+    inner = [
+        found.field("map").type.item_type,
+        *(found.field(name).type.value_type for name in ("list", "large", "fixed")),
+    ]
+    assert {str(each) for each in inner} == {"struct<at: timestamp[us, tz=UTC], n: int64>"}
+    key, item = found.field("map").type.key_field, found.field("map").type.item_field
+    assert [each.metadata[b"PARQUET:field_id"] for each in (key, item, *item.type)] == [b"3", b"4", b"9", b"8"]
+    for name, number in (("list", b"6"), ("large", b"11"), ("fixed", b"13")):
+        assert found.field(name).type.value_field.metadata[b"PARQUET:field_id"] == number

@@ -16,7 +16,7 @@ from hoodie.migration import in_place
 from hoodie.migration.as_files import as_files
 from hoodie.migration.migrate import migrate
 from hoodie.migration.sources import opener_of
-from tests.migrated_sources import ROWS, delta_table, iceberg_table, rows_of, with_deletion_vector
+from tests.migrated_sources import ROWS, delta_table, iceberg_of, iceberg_table, rows_of, with_deletion_vector
 
 LEFT = ROWS.filter(pa.array([key not in ("k04", "k05") for key in ROWS["id"].to_pylist()]))
 
@@ -209,6 +209,15 @@ def test_an_iceberg_table_with_delete_files_is_refused(tmp_path):
     next(iter(source.tasks.values())).delete_files.add("x")
     with pytest.raises(OptionError, match="delete files take rows of 1 files away"):
         as_files(source, partition_given=False)
+
+
+def test_an_iceberg_table_with_maps_is_taken_as_it_is(tmp_path):
+    kind = pa.map_(pa.string(), pa.list_(pa.struct([("n", pa.int64())])))
+    rows = pa.table({"id": [1, 2], "of": pa.array([[("a", [{"n": 1}])], None], kind)})
+    table = iceberg_of(tmp_path / "s", rows.schema, [])
+    table.append(rows)
+    assert migrate(table, tmp_path / "t", record_key="id", mode="in_place").ok
+    assert hoodie.open_table(tmp_path / "t").scan().to_arrow()["of"].to_pylist() == [[("a", [{"n": 1}])], None]
 
 
 def test_a_partitioning_that_no_column_has_is_left_out_where_the_user_says_so(tmp_path):

@@ -110,6 +110,23 @@ def test_a_file_that_lacks_a_column_that_others_have_takes_it_from_its_folder(tm
         migrate(tmp_path / "s", tmp_path / "u", record_key="id", mode=mode)
 
 
+@pytest.mark.parametrize("mode", ["copy", "in_place"])
+def test_a_column_that_is_null_in_all_files_is_left_out_and_told(tmp_path, mode):
+    """pandas writes no type for it."""
+    (tmp_path / "s").mkdir()
+    for number in range(2):
+        pq.write_table(pa.table({"id": [number], "n": pa.nulls(1), "v": ["x"]}), tmp_path / f"s/{number}.parquet")
+    done = migrate(tmp_path / "s", tmp_path / "t", record_key="id", mode=mode)
+    assert (done.ok, done.columns) == (True, ("id", "v"))
+    assert done.notes == ("columns with nothing but null and no type are left out: n",)
+    table = hoodie.open_table(tmp_path / "t")
+    assert table.upsert([{"id": 1, "v": "y", "n": 7}]).updated == 1
+    assert table.scan().to_arrow().sort_by("id").to_pylist() == [
+        {"id": 0, "v": "x", "n": None},
+        {"id": 1, "v": "y", "n": 7},
+    ]
+
+
 def test_a_source_without_rows_is_told(tmp_path):
     DeltaTable.create(tmp_path / "d", schema=Schema.from_arrow(pa.schema([("id", pa.int64())])))
     (tmp_path / "p").mkdir()
