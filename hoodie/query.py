@@ -17,6 +17,7 @@ import hoodie.write
 from hoodie.errors import HoodieError, OptionError, SchemaError
 from hoodie.model.enums import WriteOperation
 from hoodie.model.results import CommitResult
+from hoodie.options.arguments import parse_text
 from hoodie.statements import Beside
 from hoodie.table import HoodieTable, is_table, open_table
 
@@ -70,9 +71,10 @@ def sql(
         >>> hoodie.sql("SELECT city, sum(fare) FROM trips GROUP BY city", trips=table).to_pandas()
         >>> hoodie.sql("UPDATE trips SET fare = fare * 1.1 WHERE id IN (SELECT id FROM late)", trips=table, late=frame)
     """
+    parse_text(statement, what="statement")
     with hoodie.dml.duck.connection("", memory_bytes=_MEMORY_BYTES):  # says what is missing, and what no statement is
         parsed_statement = hoodie.dml.split.split(
-            hoodie.dml.parameters.with_values(statement, params) if params else statement
+            statement if params is None else hoodie.dml.parameters.with_values(statement, params)
         )
     all_tables = {**(tables or {}), **named}
     return _Session(_by_path(statement, {name.lower() for name in all_tables}) | all_tables, options).run(

@@ -459,3 +459,33 @@ def test_a_decimal_for_a_double_column_is_to_be_cast_to_double(tmp_path):
     table = hoodie.create_table(tmp_path / "t", {"id": "string", "d": "double"}, record_key="id")
     with pytest.raises(SchemaError, match=r"table double, batch decimal128\(2, 1\): cast it to double"):
         table.upsert([{"id": "a", "d": Decimal("1.5")}])
+
+
+NO_TEXTS = [7, True, b"x", ["x"], {"x": 1}, 1.5, ROWS, "\ud800"]
+
+
+@pytest.mark.parametrize("wrong", [*NO_TEXTS, None])
+def test_a_statement_that_is_no_text(table, wrong):
+    with pytest.raises(OptionError, match=r"(?s)statement=.* is no text"):
+        hoodie.sql(wrong, t=table)
+
+
+@pytest.mark.parametrize("wrong", [7, "x", ["x"], [], {1: 2}, b"x", ("x",), ROWS])
+def test_parameters_of_a_statement_that_are_not_values_by_names(table, wrong):
+    with pytest.raises(OptionError, match="params are values by names"):
+        hoodie.sql("SELECT :x AS x FROM t", t=table, params=wrong)
+
+
+@pytest.mark.parametrize("wrong", NO_TEXTS)
+@pytest.mark.parametrize("argument", ["format", "name", "sql", "changes"])
+def test_an_argument_of_an_ingestion_that_is_no_text(tmp_path, wrong, argument):
+    (tmp_path / "s").mkdir()
+    with pytest.raises(OptionError, match=f"(?s){argument}=.* is no text"):
+        hoodie.ingest(tmp_path / "s", tmp_path / "t", record_key="id", **{argument: wrong})
+    assert not (tmp_path / "t").exists()
+
+
+@pytest.mark.parametrize("wrong", [None, "1", 1.5, [1], 0, -1])
+def test_a_size_of_steps_that_is_none(tmp_path, wrong):
+    with pytest.raises(OptionError, match=r"step_bytes=.* is less than 1, or no whole number"):
+        hoodie.migrate(tmp_path, tmp_path / "t", record_key="id", step_bytes=wrong)

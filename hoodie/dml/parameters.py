@@ -21,12 +21,14 @@ _PART = re.compile(
 """What a colon may stand in, and a parameter: not behind a name or value, as in `x[1:n]` and `{a:n}`."""
 
 
-def with_values(statement: str, params: Mapping[str, Any]) -> str:
+def with_values(statement: str, params: Any) -> str:
     """The statement with literals in place of its parameters. What stands in quotes or comments stays as it is.
 
     Raises:
         OptionError: there is no value for a parameter, or no parameter for a value; or a value is none of SQL.
     """
+    if not isinstance(params, Mapping) or not all(isinstance(name, str) for name in params):
+        raise OptionError(f"params are values by names, such as {{'low': 3}}, not {params!r:.80}")
     used: set[str] = set()
 
     def literal(part: re.Match[str]) -> str:

@@ -86,9 +86,7 @@ def _with_moments(kind: Any, leaves: Iterator[bool]) -> Any:
         return pa.struct([field.with_type(_with_moments(field.type, leaves)) for field in kind])
     if pa.types.is_map(kind):
         key, item = kind.key_field, kind.item_field
-        return pa.map_(
-            key.with_type(_with_moments(key.type, leaves)), item.with_type(_with_moments(item.type, leaves))
-        )
+        return pa.map_(key.with_type(_with_moments(key.type, leaves)), item.with_type(_with_moments(item.type, leaves)))
     if pa.types.is_list(kind):
         return pa.list_(kind.value_field.with_type(_with_moments(kind.value_type, leaves)))
     if pa.types.is_large_list(kind):

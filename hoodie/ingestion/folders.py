@@ -89,6 +89,8 @@ class FolderSource:
             not infos and self.storage.can.local_root is not None and not self.storage.exists("")
         ):  # others have no empty folders
             raise OptionError(f"{self} does not exist")
+        if not infos and format_of(self.storage.uri) is not None:
+            raise OptionError(f"there is nothing below {self.storage.uri}: of a file give the folder that it is in")
         return infos
 
     def _read(self, files: Sequence[FileInfo], schema: pa.Schema | None) -> tuple[pa.Table, list[BadRecord]]:

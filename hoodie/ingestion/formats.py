@@ -191,10 +191,10 @@ def decode_csv(name: str, content: bytes, schema: pa.Schema | None) -> DecodedRo
     try:
         rows = _read_csv(name, content, types, bad)
         if not any(_is_infinite(rows.column(each)) for each in types if each in rows.schema.names):
-            new = [each.name for each in rows.schema if each.name not in types and _is_number(each.type)]
+            new = [each.name for each in rows.schema if each.name not in types and _may_change(each.type)]
             texts = _read_csv(name, content, dict.fromkeys(new, pa.string()), []) if new else rows
             for each in new:
-                if _loses_digits(texts.column(each), rows.column(each)):
+                if _changes(texts.column(each), rows.column(each)):
                     rows = rows.set_column(rows.schema.get_field_index(each), each, texts.column(each))
             return DecodedRows(_without_open_end(name, content, rows, bad), tuple(bad))
     except pa.ArrowInvalid:
@@ -214,13 +214,25 @@ def _csv_type(kind: pa.DataType) -> pa.DataType:
     return pa.string() if isinstance(kind, pa.JsonType) else kind
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind)
+def _may_change(kind: pa.DataType) -> bool:
+    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    return is_number or pa.types.is_time(kind) or (pa.types.is_timestamp(kind) and kind.unit == "ns")
 
 
 def _is_infinite(column: pa.ChunkedArray) -> bool:
     """Arrow reads infinity where a number is too large."""
     return pa.types.is_floating(column.type) and bool(pc.any(pc.is_inf(column)).as_py())
+
+
+def _changes(texts: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
+    """Whether a table would not keep them as they are: times of day, moments of nanoseconds, numbers that lose digits."""
+    if not pa.types.is_timestamp(values.type):
+        return pa.types.is_time(values.type) or _loses_digits(texts, values)
+    try:
+        values.cast(pa.timestamp("us", values.type.tz))
+    except pa.ArrowInvalid:
+        return True
+    return False
 
 
 def _loses_digits(texts: pa.ChunkedArray, numbers: pa.ChunkedArray) -> bool:

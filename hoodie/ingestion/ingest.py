@@ -16,7 +16,7 @@ from hoodie.ingestion.sources import address_of, events_of, source_of
 from hoodie.ingestion.work import EMBEDDED, Work
 from hoodie.model.enums import WriteOperation
 from hoodie.model.ingest_results import IngestResult, IngestRound
-from hoodie.options.arguments import parse_names, parse_operation, parse_options, parse_table_type
+from hoodie.options.arguments import parse_names, parse_operation, parse_options, parse_table_type, parse_text
 from hoodie.options.table import TableConfig
 from hoodie.storage.refusals import plain_errors
 from hoodie.storage.uri import open_storage
@@ -104,7 +104,10 @@ def ingest(
     chosen = parse_operation(operation)
     if chosen not in OPERATIONS:
         raise OptionError(f"operation={operation!r} is not one of {', '.join(each.value for each in OPERATIONS)}")
-    if not _NAME.fullmatch(name):
+    for argument, text in (("format", format), ("sql", sql), ("changes", changes)):
+        if text is not None:
+            parse_text(text, what=argument)
+    if not _NAME.fullmatch(parse_text(name, what="name")):
         raise OptionError(
             f"name={name!r} is no name of a source: up to 100 ASCII letters, digits, dots, hyphens, underscores"
         )

@@ -101,8 +101,9 @@ def migrate(
     started_s = time.monotonic()
     if mode not in MODES:
         raise OptionError(f"mode={mode!r} is not one of {', '.join(MODES)}")
-    if step_bytes < 1:
-        raise OptionError(f"step_bytes={step_bytes} is less than 1")
+    size: object = step_bytes
+    if not isinstance(size, int) or size < 1:
+        raise OptionError(f"step_bytes={step_bytes!r} is less than 1, or no whole number")
     parsed = {**parse_options(options), **({} if table_version is None else {_VERSION: str(table_version)})}
     names = None if partition_by is None else parse_names(partition_by, what="partition_by") if partition_by else ()
     if not parse_names(record_key, what="record_key"):

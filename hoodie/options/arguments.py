@@ -74,6 +74,13 @@ def parse_texts(values: Any, *, what: str) -> Mapping[str, str]:
     return values
 
 
+def parse_text(value: Any, *, what: str) -> str:
+    """Raises OptionError: it is no text that can be written."""
+    if not isinstance(value, str) or not is_text(value):
+        raise OptionError(f"{what}={value!r:.80} is no text")
+    return value
+
+
 def is_text(value: str) -> bool:
     """Whether it can be written: half of a surrogate pair cannot."""
     return not any("\ud800" <= each <= "\udfff" for each in value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 
 import fastavro
@@ -244,9 +244,12 @@ def test_json_that_is_nested_too_deep_is_bad(deep: bytes) -> None:
         (["9" * 40, "1"], ["9" * 40, "1"]),
         (["1e400", "1"], ["1e400", "1"]),
         (["-inf", "1"], [float("-inf"), 1.0]),
+        (["10:30", "11:00:01"], ["10:30", "11:00:01"]),
+        (["2026-01-01 10:00:00.123456789"], ["2026-01-01 10:00:00.123456789"]),
+        (["2026-01-01 10:00:00.5", ""], [datetime(2026, 1, 1, 10, 0, 0, 500_000), None]),
     ],
 )
-def test_numbers_of_a_new_column_of_csv_keep_their_digits(values: list[str], expected: list[object]) -> None:
+def test_values_of_a_new_column_of_csv_are_kept_as_they_are(values: list[str], expected: list[object]) -> None:
     content = "id,v\n" + "".join(f"{number},{value}\n" for number, value in enumerate(values))
     assert decoder("csv")("a.csv", content.encode(), None).rows["v"].to_pylist() == expected
 

@@ -455,6 +455,8 @@ def test_a_source_that_is_not_there_or_a_file_is_told(landing: Path, capsys: pyt
     assert "does not exist" in capsys.readouterr().err
     (landing / "a.jsonl").unlink()
     assert hoodie.ingest(landing, target(), record_key="id").rounds == ()
+    with pytest.raises(OptionError, match=r"a\.jsonl: of a file give the folder"):  # a store has no empty folders
+        hoodie.ingest("memory://landing/a.jsonl", target(), record_key="id")
 
 
 class _Denied(MemoryStorage):
