@@ -51,7 +51,7 @@ def test_each_look_up_says_which_keys_are_stored(times):
 
 
 HASHES = {
-    "of few keys alike": lambda keys: np.array([ord(key[0]) // 4 for key in keys.to_pylist()], dtype=np.uint64),
+    "of few keys alike": lambda keys: np.array([ord(key[0]) // 4 << 32 for key in keys.to_pylist()], dtype=np.uint64),
     "all alike": lambda keys: np.zeros(len(keys), dtype=np.uint64),  # so that the index has far too many pairs
 }
 
