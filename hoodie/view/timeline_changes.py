@@ -90,10 +90,12 @@ def _vanished(
     action = COMPLETES_AS.get(instant.action, instant.action)
     if (instant.time, action) in there or any(i.time == instant.time and not i.is_completed for i in new):
         return None
-    if action in _REMOVING or (action in WRITES and _is_before(instant, first)):
+    if action in WRITES and _is_before(instant, first):
         return f"{instant} is gone from the timeline, and may have been archived" if has_archived() else None
-    # What has no completed commit counts nowhere but in logs, which may have its blocks.
-    return f"{instant} is gone from the timeline, and nothing says why" if instant.action in _APPENDING else None
+    # What has no completed commit counts nowhere but in logs, which may have its blocks. A rollback may have been completed, and be
+    # taken away by a restore.
+    leaves = action in _REMOVING or instant.action in _APPENDING
+    return f"{instant} is gone from the timeline, and nothing says why" if leaves else None
 
 
 @dataclass

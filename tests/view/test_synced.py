@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from hoodie.errors import MissingFileError, OptionError
+from hoodie.format.layout import V6, V9
 from hoodie.model.enums import Action
-from hoodie.model.names import HOODIE, SET_ASIDE
+from hoodie.model.names import HOODIE, SET_ASIDE, name_of
 from hoodie.options.parse import parse_view_options
 from hoodie.options.values import ViewStore
 from hoodie.storage.cache import Cache
-from hoodie.storage.faults import FaultStorage, InjectedFault
+from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.memory import MemoryStorage
 from hoodie.table import HoodieTable
@@ -109,6 +110,30 @@ def test_what_is_undone_while_a_partition_is_listed_was_not_lost():
     assert view.latest_slices(["a"]) == [s for s in before if s.group[0] == "a"]
     assert slices(context) == by_listing(storage)
     check_followed(context)
+
+
+@pytest.mark.parametrize("version", [V6, V9])
+def test_what_a_rollback_takes_back_whose_instant_a_restore_takes_away_is_not_kept(version):
+    at, died = 0, True
+    while died:
+        at += 1
+        more = {"hoodie.write.table.version": str(int(version.version))}
+        storage, clock = new_table(table_type="COPY_ON_WRITE", more=more)
+        table = opened(storage, clock)
+        saved = table.upsert(batch([Input("k", "a", 1, 1)]))
+        table.upsert(batch([Input("l", "b", 1, 1)]))
+        newest = table.upsert(batch([Input("m", "a", 2, 2)])).instant
+        context, _ = counted(storage)
+        try:
+            opened(FaultStorage(storage, [Fault(at, "after")]), clock).rollback(newest)
+            died = False
+        except InjectedFault:
+            slices(context)
+        opened(storage, clock).restore(saved)
+        slices(context)
+        names = {name for path in ("a", "b") for name in context.synced._files.store.get(path) or ()}
+        assert names <= {name_of(info.path) for path in ("a", "b") for info in storage.list(path)}
+    assert at > 5
 
 
 def test_a_log_that_a_rollback_wrote_goes_with_the_slice_that_the_next_one_takes_away():
