@@ -81,6 +81,8 @@ def as_type(column: Any, kind: Any, leaf: Leaf | None = None) -> Any:
         return _vectors(column, kind)
     if is_variant(kind):
         return column if column.type == kind else _variants(column)
+    if isinstance(column.type, pa.JsonType) and is_raw(kind):
+        column = _variants(column)
     if is_variant(column.type) and is_raw(kind):  # whose parts may be said to be not null
         parts = {METADATA: column.field(METADATA), VALUE: column.field(VALUE)}
         filled = [pc.fill_null(parts[field.name], b"").cast(field.type) for field in kind]

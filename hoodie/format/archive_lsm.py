@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,8 +16,11 @@ import pyarrow.parquet as pq
 from hoodie.errors import CorruptFileError
 from hoodie.format.archive import decode_lsm_file, lsm_columns
 from hoodie.format.archive_entries import StateFile
+from hoodie.format.avro_schema import CONTAINER_MAGIC
 from hoodie.format.base_file import AVRO_SCHEMA
-from hoodie.format.plan_avro import schema_text
+from hoodie.format.column_stats import COLUMN_STATS
+from hoodie.format.commit_avro import COMMIT, REPLACE_COMMIT
+from hoodie.format.plan_avro import decode_plan, encode_plan, schema_text
 from hoodie.model.enums import Action, State
 from hoodie.model.instant import Instant, InstantTime
 from hoodie.model.names import COMPLETES_AS
@@ -92,9 +95,24 @@ def _plan(files: Sequence[StateFile]) -> bytes | None:
     return requested.content if requested is not None and requested.content else None
 
 
-def _encoded(rows: Iterable[Mapping[str, object]]) -> bytes:
-    table = pa.Table.from_pylist(list(rows), schema=_SCHEMA)
+def _encoded(rows: Iterable[Mapping[str, Any]]) -> bytes:
+    table = pa.Table.from_pylist([_without_bounds(row) for row in rows], schema=_SCHEMA)
     return _written(table) if table.num_rows else b""
+
+
+def _without_bounds(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Nobody looks for bounds of columns here, and they name values of rows that may be deleted since."""
+    content: bytes = row["metadata"] or b""
+    if COLUMN_STATS.encode() not in content:  # all commits of others
+        return row
+    if not content.startswith(CONTAINER_MAGIC):
+        parsed = json.loads(content)
+        del parsed["extraMetadata"][COLUMN_STATS]
+        return {**row, "metadata": json.dumps(parsed).encode()}
+    name = REPLACE_COMMIT if row["action"] == Action.REPLACECOMMIT.value else COMMIT
+    record = decode_plan(name, content, path=f"the archived commit {row['instantTime']}")
+    del record["extraMetadata"][COLUMN_STATS]
+    return {**row, "metadata": encode_plan(name, record)}
 
 
 def _written(table: pa.Table) -> bytes:

@@ -21,6 +21,7 @@ from hoodie.ingestion.source import NO_BOUNDS, BadRecord, Bounds, Checkpoint, Ro
 from hoodie.ingestion.work import EMBEDDED, PreparedRound, Work
 from hoodie.model.enums import WriteOperation
 from hoodie.model.ingest_results import IngestRound
+from hoodie.model.names import QUARANTINE
 from hoodie.model.results import format_count
 from hoodie.model.streams import StreamBatch, parse_batch
 from hoodie.storage.refusals import plain_errors
@@ -76,8 +77,6 @@ def _ours(extra: Mapping[str, str], name: str) -> tuple[Checkpoint, str]:
 
 
 log = logging.getLogger("hoodie")
-
-QUARANTINE = ".hoodie/.hoodie_py/quarantine"
 
 
 @dataclass(frozen=True)

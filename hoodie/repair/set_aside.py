@@ -14,13 +14,18 @@ from typing import cast
 
 from hoodie.filegroup.row_copies import row_copies_of
 from hoodie.format.column_stats import COLUMN_STATS
+from hoodie.mirrors.delta_log import FOLDER as DELTA_LOG
+from hoodie.mirrors.iceberg import FOLDER as ICEBERG
 from hoodie.model.findings import Repair
 from hoodie.model.instant import InstantTime, is_instant_time, next_instant, parse_instant
-from hoodie.model.names import SET_ASIDE, join, parse_base_file, parse_log_file
+from hoodie.model.names import HOODIE, METADATA_TABLE, QUARANTINE, SET_ASIDE, join, parse_base_file, parse_log_file
 from hoodie.storage.base import CopyingStorage, FileInfo, RenamingStorage, Storage
-from hoodie.view.context import TableContext
+from hoodie.view.context import Snapshot, TableContext
 
 _NOTE = ".json"
+_HINT = "version-hint.text"
+_WITHOUT_VALUES = (HOODIE, "files", "bloom_filters")
+"""Folders of the metadata table."""
 
 
 def new_name(storage: Storage, now: str, why: Sequence[Repair]) -> str:
@@ -138,4 +143,40 @@ def _remains(context: TableContext, before: InstantTime | None) -> Iterator[str]
             yield f"archived commit {time}: it states bounds of columns, as Apache Hudi or an older version of hoodie archived it"
         for instant, paths in row_copies_of(storage).items():
             yield from (f"{path}: copies of log rows" for path in paths if instant < before)
+        yield from _from_before_deletes(context, snapshot)
     yield from (f"{SET_ASIDE}/{name}: files that a repair took out" for name in set_aside_names(storage))
+
+
+def _from_before_deletes(context: TableContext, snapshot: Snapshot) -> Iterator[str]:
+    """Folders beside the data, as far as they have files from before the last commit that deleted rows was completed."""
+    storage = context.storage
+    deleting = {
+        c.time
+        for c in snapshot.timeline.commits
+        if any(each.num_deletes for each in snapshot.active.read_commit(c).stats())
+    }
+    files = storage.list(context.config.timeline_folder)
+    until_s = max((info.mtime_s for info in files if info.name.startswith(max(deleting, default="-"))), default=None)
+    if until_s is None:
+        return
+    indexes = [
+        info.name for info in storage.list(METADATA_TABLE) if info.is_folder and info.name not in _WITHOUT_VALUES
+    ]
+    for folder, what in (
+        *(
+            (f"{METADATA_TABLE}/{name}", f"the index {name} has keys or values: drop it, and build it again")
+            for name in indexes
+        ),
+        (DELTA_LOG, "published metadata state bounds of columns: delete the folder, and publish again"),
+        *(
+            [(ICEBERG, "published metadata state bounds of columns: delete the folder, and publish again")]
+            if storage.exists(f"{ICEBERG}/{_HINT}")
+            else []
+        ),
+        (QUARANTINE, "records that an ingestion set apart: delete those of the rows"),
+    ):
+        older = sorted(
+            info.path for info in storage.list(folder, recursive=True) if not info.is_folder and info.mtime_s < until_s
+        )
+        if older:
+            yield f"{folder}: {what}"

@@ -1,5 +1,8 @@
 """Erased rows are in no file any more."""
 
+import json
+import shutil
+
 import pyarrow as pa
 import pytest
 
@@ -19,10 +22,12 @@ def filled(root, kind, **more):
     return table
 
 
+@pytest.mark.parametrize("version", ["6", "8", "9"])
 @pytest.mark.parametrize(("kind", "copies"), [(KINDS[0], "true"), (KINDS[1], "true"), (KINDS[1], "false")])
-def test_no_file_holds_an_erased_row(tmp_path, kind, copies):
+def test_no_file_holds_an_erased_row(tmp_path, kind, copies, version):
     root = tmp_path / "t"
-    table = filled(root, kind, options={"hoodie.python.mor.row.copies": copies} if kind == KINDS[1] else {})
+    of_kind = {"hoodie.python.mor.row.copies": copies} if kind == KINDS[1] else {}
+    table = filled(root, kind, options={**of_kind, "hoodie.write.table.version": version})
     table.cluster(sort_by="n")
     table.upsert({"email": [KEY], "part": ["a"], "phone": [SECRET], "n": [6]})
     assert holding(root, KEY, SECRET)
@@ -89,3 +94,49 @@ def test_all_rows_of_a_key_are_erased(tmp_path, kind, index, one_by_one):
     assert done.deleted == (1 if index == "BUCKET" else 4)
     assert table.scan(["email"]).to_arrow()["email"].to_pylist() == ["ann"]
     assert holding(tmp_path / "t", KEY, SECRET) == []
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_what_stands_beside_the_data_is_named_until_it_is_gone(tmp_path, version):
+    """Metadata for other engines, and records that an ingestion set apart."""
+    root, landing = tmp_path / "t", tmp_path / "landing"
+    table = filled(root, "COPY_ON_WRITE", options={"hoodie.write.table.version": version})
+    landing.mkdir()
+    (landing / "1.jsonl").write_text(json.dumps({"email": KEY, "part": "a", "phone": SECRET, "n": "many"}))
+    assert hoodie.ingest(landing, table).bad == 1
+    for name in ("delta", "iceberg"):
+        table.publish(name)
+    done = table.erase([KEY])
+    assert [each.partition(":")[0] for each in done.remaining] == [
+        "_delta_log",
+        "metadata",
+        ".hoodie/.hoodie_py/quarantine",
+    ]
+    assert {path.partition("/")[0] for path in holding(root, KEY, SECRET)} >= {"_delta_log", ".hoodie"}
+    for folder in ("_delta_log", "metadata", ".hoodie/.hoodie_py/quarantine"):
+        shutil.rmtree(root / folder)
+    for name in ("delta", "iceberg"):
+        table.publish(name)
+    assert table.erase([KEY])
+    assert holding(root, KEY, SECRET) == []
+
+
+@pytest.mark.parametrize("version", ["6", "9"])
+def test_indexes_are_named_until_they_are_built_again(tmp_path, version):
+    root = tmp_path / "t"
+    table = filled(root, "COPY_ON_WRITE", options={"hoodie.write.table.version": version})
+    indexes = ["column_stats", "record_index"]
+    for name in indexes:
+        table.build_index(name)
+    table.upsert({"email": [KEY], "part": ["a"], "phone": [SECRET], "n": [7]})
+
+    def named():
+        return [each.split(":")[0].rpartition("/")[2] for each in table.erase([KEY]).remaining if "index" in each]
+
+    assert named() == indexes
+    assert named() == indexes
+    for name in indexes:
+        table.drop_index(name)
+        table.build_index(name)
+    assert named() == []
+    assert not [path for path in holding(root, KEY, SECRET) if "metadata" in path]

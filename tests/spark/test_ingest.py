@@ -146,6 +146,41 @@ def test_columns_of_parquet_widen_csv_gets_types_and_tables_are_sources_too(
         pyspark_hoodie.ingest(spark, folder, tmp_path / "spark")
 
 
+def test_columns_of_every_kind_and_keys_in_structs_are_those_of_embedded_ingestion(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    (tmp_path / "landing").mkdir()
+    lines = [
+        '{"k": {"id": "a"}, "price": 12.5, "of": {"day": "2026-01-02"}, "counts": {"x": 1}, "any": {"y": [1]}, '
+        '"big": 12345678901234567890}',
+        '{"k": {"id": "b"}, "counts": {}, "any": "text"}',
+        '{"k": {"id": "c"}, "price": 0.005}',
+        '{"k": {"id": ""}}',
+        '{"k": null}',
+    ]
+    put(tmp_path / "landing", "1.json", "null\n" + "\n".join(lines), at_s=1000)
+    columns = {
+        "k": "struct<id: string>",
+        "price": "decimal(10, 2)",
+        "of": "struct<day: date>",
+        "counts": "map<string, int>",
+        "any": "variant",
+    }
+    for name in ("embedded", "spark"):
+        hoodie.create_table(tmp_path / name, columns, record_key="k.id", options={"hoodie.write.table.version": "9"})
+    embedded = hoodie.ingest(tmp_path / "landing", tmp_path / "embedded")
+    by_spark = pyspark_hoodie.ingest(spark, tmp_path / "landing", tmp_path / "spark")
+    assert (embedded.rows, embedded.bad) == (by_spark.rows, by_spark.bad) == (2, 4)
+    one, two = rows_of_keys(tmp_path / "spark")
+    assert (one["counts"], two["counts"], one["any"], two["any"]) == ([("x", 1)], [], '{"y":[1]}', '"text"')
+    assert [str(each["big"]) for each in (one, two)] == ["12345678901234567890", "None"]
+    assert rows_of_keys(tmp_path / "embedded") == rows_of_keys(tmp_path / "spark")
+
+
+def rows_of_keys(path: Path) -> list[dict[str, Any]]:
+    return sorted(hoodie.open_table(path).scan().to_arrow().to_pylist(), key=lambda row: str(row["k"]))
+
+
 def test_rounds_without_rows_and_strict_ones(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "empty"
     folder.mkdir()
