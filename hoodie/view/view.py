@@ -308,7 +308,8 @@ class FileSystemView:
         elif partition_paths is None:
             chosen, marked = self.every_partition(), frozenset(self.partitions())
         else:
-            chosen = marked = tuple(sorted(set(partition_paths)))
+            marked = frozenset(partition_paths)
+            chosen = tuple(sorted(marked))
         then = self._then(until)
         result = []
         self._list(chosen)

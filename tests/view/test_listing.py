@@ -61,3 +61,21 @@ def test_a_view_asks_its_listing_and_no_storage():
     assert listing.asked == ["*"]
     assert context.snapshot().view.latest_slices(["a"]) == [each for each in expected if "a" in each.group]
     assert listing.asked == ["*", "a"]
+
+
+def test_the_slices_of_many_partitions_take_no_comparison_of_all_with_all():
+    compared = []
+
+    class Path(str):
+        def __eq__(self, other):
+            compared.append(other)
+            return str.__eq__(self, other)
+
+        __hash__ = str.__hash__
+
+    storage, clock = new_table(table_type="MERGE_ON_READ")
+    paths = [f"p{number:03}" for number in range(100)]
+    opened(storage, clock).upsert(batch([Input("k", path, 1, 1) for path in paths]))
+    slices = context_of(storage).snapshot().view.latest_slices(map(Path, paths))
+    assert [each.group.partition_path for each in slices] == paths
+    assert len(compared) < 10 * len(paths)
