@@ -6,7 +6,7 @@ import logging
 import random
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 from hoodie.engine.base import Engine, Records
 from hoodie.errors import CommitConflictError, CommitOutcomeUnknownError, MissingFileError
 from hoodie.metadata.listing import plans_by_metadata
+from hoodie.model.collector import COLLECTOR_SPARED
 from hoodie.model.enums import Action, WriteOperation
 from hoodie.model.instant import Instant
 from hoodie.model.results import CommitResult
@@ -228,6 +229,11 @@ class TableWriter:
         located: Location | None = None
 
         def run() -> CommitResult:
+            # A merger of the user's own may leave cycles of large tables behind, which have to go soon.
+            with COLLECTOR_SPARED if context.rule.merger is None else nullcontext():
+                return run_once()
+
+        def run_once() -> CommitResult:
             nonlocal located, recent
             attempt = self._attempt(context, batch, options, located, recent)
             recent = None

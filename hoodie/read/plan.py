@@ -14,7 +14,7 @@ from hoodie.filegroup.changes import change_schema
 from hoodie.format.timestamp_labels import with_labels_of
 from hoodie.keygen.virtual_columns import unstored_of
 from hoodie.metadata.listing import by_metadata
-from hoodie.model.collector import COLLECTOR_PAUSED
+from hoodie.model.collector import COLLECTOR_SPARED
 from hoodie.model.enums import MOVES_ROWS, ChangeFormat, QueryType
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.instant import InstantRange, InstantTime, VisibleInstants, parse_instant
@@ -69,7 +69,7 @@ def plan_pinned(
         return replace(result, position=_position(snapshot, options), reads_at=_reads_at(snapshot, options)), snapshot
 
     about = {"table": context.config.name, "path": context.storage.uri, "query": options.query.value}
-    with span("scan.plan", **about), COLLECTOR_PAUSED:
+    with span("scan.plan", **about), COLLECTOR_SPARED:
         result = context.ask(plan) if snapshot is None else plan(snapshot)
         _record(context, result[0])
     return result

@@ -18,7 +18,7 @@ from hoodie.format.layout import TIMELINES
 from hoodie.format.properties import parse_properties_file
 from hoodie.lock.base import Coordination, Liveness, Lock
 from hoodie.lock.providers import coordinate
-from hoodie.model.collector import COLLECTOR_PAUSED
+from hoodie.model.collector import COLLECTOR_SPARED
 from hoodie.model.columns import ColumnHistory
 from hoodie.model.enums import Action
 from hoodie.model.instant import Instant, InstantTime
@@ -339,7 +339,7 @@ class TableContext:
         for _ in range(_ASKED_AGAIN):
             snapshot = self.snapshot()
             try:
-                with COLLECTOR_PAUSED:
+                with COLLECTOR_SPARED:
                     return question(snapshot)
             except MissingFileError:
                 if self.active.load() == snapshot.timeline:
