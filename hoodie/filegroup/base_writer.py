@@ -221,7 +221,7 @@ class BaseFileWriter:
                     self._sink = pa.BufferOutputStream()
                 self._flush()
                 keys = self._keys or FooterKeys(self._options)
-                writer = self._opened(self._schema.empty_table())
+                writer = self._writer or self._opened(self._schema.empty_table())
                 avro = schema_text(self._avro)
                 entries = keys.metadata(avro) if self._stores_keys else footer_entries(None, None, avro)
                 entries = {**entries, **self._columns.vectors}

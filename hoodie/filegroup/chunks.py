@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -175,11 +176,12 @@ def matched_rows(
     """
     chunks = {piece.number: piece.chunk for piece in pieces}
     tables = []
-    for matches in sorted(updates, key=lambda m: m.number):
-        rows = load_rows(storage, matches)
-        if not len(rows):
+    for number, group in groupby(sorted(updates, key=lambda m: m.number), lambda m: m.number):
+        of_chunk = [matches for matches in group if matches.count]
+        if not of_chunk:
             continue
-        chunk = load_chunk(storage, chunks[matches.number])
+        chunk = load_chunk(storage, chunks[number])
+        rows = np.concatenate([load_rows(storage, matches) for matches in of_chunk])
         mine = np.ones(len(rows), dtype=bool)
         if of > 1:
             mine = key_hash(chunk.column(RECORD_KEY).take(pa.array(rows))) % np.uint64(of) == share
@@ -189,7 +191,7 @@ def matched_rows(
         if not places:
             tables.append(chunk.take(pa.array(rows)))
             continue
-        row_places = load_places(storage, matches)[mine]
+        row_places = np.concatenate([load_places(storage, matches) for matches in of_chunk])[mine]
         if by_place:
             order = np.argsort(row_places, kind="stable")
             rows, row_places = rows[order], row_places[order]

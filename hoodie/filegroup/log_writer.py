@@ -52,9 +52,9 @@ def write_log_file(
     header = {HeaderKey.INSTANT_TIME: context.instant, HeaderKey.SCHEMA: schema_text(avro)}
     if partial:
         header[HeaderKey.IS_PARTIAL] = "true"
-    delete_records = Deletes(
-        deletes.column(RECORD_KEY), deletes.column(PARTITION_PATH), stored_ordering(deletes, context.rule)
-    )
+    # Most logs have none, and most logs are small.
+    ordering = stored_ordering(deletes, context.rule) if deletes.num_rows else None
+    delete_records = Deletes(deletes.column(RECORD_KEY), deletes.column(PARTITION_PATH), ordering)
     same = _OF_ONE_WRITE if context.unstored is None else ()  # null, without `_hoodie_` columns
     blocks = encode_blocks(
         data,

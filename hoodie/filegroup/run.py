@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -33,6 +33,7 @@ from hoodie.filegroup.unused_memory import release_maps
 from hoodie.format.column_stats import ranges_of_rows
 from hoodie.model.enums import RowCopies
 from hoodie.model.files import FileSlice
+from hoodie.model.instant import InstantTime
 from hoodie.model.meta_fields import (
     COMMIT_SEQNO,
     COMMIT_TIME,
@@ -66,6 +67,7 @@ from hoodie.model.plans import (
     WriteResult,
     WriteTask,
 )
+from hoodie.model.statistics import ValueRange
 from hoodie.storage.base import Storage
 
 
@@ -124,6 +126,11 @@ def _append(storage: Storage, context: WriteContext, attempt: int, task: AppendT
     return write_append(storage, context, attempt, task, LogRows(rows, live, deleted))
 
 
+def stated_time(context: WriteContext) -> InstantTime | None:
+    """The commit time that the rows of a write have, where they are stored with it."""
+    return None if context.unstored is not None else context.instant
+
+
 class LogRows(NamedTuple):
     """What goes into one log file."""
 
@@ -134,6 +141,8 @@ class LogRows(NamedTuple):
     deleted: pa.Table
     content: bytes | None = None
     """Of the data block, where it is encoded already."""
+    ranges: Mapping[str, ValueRange] | None = None
+    """Bounds of their columns, where they are known."""
     copied: pa.Table | None = None
     """What a row copy has of them, where that is made already."""
 
@@ -180,7 +189,7 @@ def write_append(storage: Storage, context: WriteContext, attempt: int, task: Ap
     result = WriteResult(
         stat,
         StagedFile(join(context.staging, name), final, marker_of_logs(context)),
-        ranges_of_rows(rows.stamped, commit_time=None if context.unstored is not None else context.instant),
+        ranges_of_rows(rows.stamped, commit_time=stated_time(context)) if rows.ranges is None else rows.ranges,
         revives=bool(task.deletes) and revives(storage, context, file_slice, task.deletes, rows.live),
     )
     if context.row_copies is RowCopies.NONE or partial:
@@ -316,7 +325,7 @@ def task_rows(storage: Storage, context: WriteContext, task: RowsTask) -> tuple[
         storage,
         task.pieces,
         task.updates,
-        places=isinstance(task, AppendTask) and (context.positions or context.row_copies is not RowCopies.NONE),
+        places=isinstance(task, AppendTask) and takes_places(context),
         by_place=context.positions,
         share=task.share if isinstance(task, AppendTask) else 0,
         of=task.of if isinstance(task, AppendTask) else 1,
@@ -325,6 +334,11 @@ def task_rows(storage: Storage, context: WriteContext, task: RowsTask) -> tuple[
         return matched, []
     # A row's number in its chunk is what is known of a generated key before the instant is.
     return matched, new_rows(storage, task.inserts, key_prefix=context.instant if context.generates_keys else None)
+
+
+def takes_places(context: WriteContext) -> bool:
+    """Whether the places of stored rows are of use to whoever writes logs."""
+    return context.positions or context.row_copies is not RowCopies.NONE
 
 
 def combined(tables: Sequence[pa.Table], context: WriteContext) -> pa.Table | None:

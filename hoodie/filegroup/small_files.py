@@ -13,11 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.engine.base import Engine
+from hoodie.filegroup.chunks import matched_rows
 from hoodie.filegroup.equal_texts import may_be_equal
 from hoodie.filegroup.footer_keys import footer_chains
 from hoodie.filegroup.log_writer import encode_contents
 from hoodie.filegroup.new_base_file import avro_of, new_attempt
 from hoodie.filegroup.ordering import bools, whole
+from hoodie.filegroup.picks import rows_at
 from hoodie.filegroup.positions import by_place
 from hoodie.filegroup.row_copies import copied_rows
 from hoodie.filegroup.run import (
@@ -27,11 +29,14 @@ from hoodie.filegroup.run import (
     run_write,
     split,
     stamped,
+    stated_time,
+    takes_places,
     task_rows,
     write_append,
     write_create,
 )
 from hoodie.filegroup.unused_memory import release_maps
+from hoodie.format.column_stats import ranges_of_parts
 from hoodie.hashes.of_keys import in_groups, key_hash
 from hoodie.model.enums import RowCopies
 from hoodie.model.meta_fields import RECORD_KEY
@@ -88,11 +93,13 @@ def run_writes(storage: Storage, context: WriteContext, tasks: Sequence[WriteTas
 
 def _written(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]) -> list[WriteResult | None] | None:
     """The results of the tasks; None where rows of one file may share a key, so that each file is written by itself."""
-    tables = [[table for each in task_rows(storage, context, task) for table in each] for task in tasks]
-    task_of = np.repeat(np.arange(len(tasks)), [sum(table.num_rows for table in each) for each in tables])
+    tables, task_of = _rows_of(storage, context, tasks)
     if not len(task_of):
         return [None] * len(tasks)
-    rows = as_one([table for each in tables for table in each], context).combine_chunks()
+    rows = as_one(tables, context).combine_chunks()
+    if (task_of[1:] < task_of[:-1]).any():
+        order = np.argsort(task_of, kind="stable")
+        rows, task_of = rows_at(rows, order), task_of[order]
     if may_be_equal(rows, context, [task.partition_path for task in tasks]):
         return None
     if context.combine:
@@ -134,6 +141,7 @@ def _written(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]
         new = context.unstored.stored(new)
         parts = _cut(new, starts)
     contents: Sequence[bytes | None] = encode_contents(context, avro_of(context), new, counts.tolist()) or ()
+    ranges = ranges_of_parts(new, starts.tolist(), commit_time=stated_time(context))
     copies: Sequence[pa.Table | None] = [None] * len(tasks)
     if context.row_copies is not RowCopies.NONE and not deleted.num_rows:
         copies = _cut(copied_rows(new, live, deleted, context.rule), starts)
@@ -144,13 +152,28 @@ def _written(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]
             context,
             new_attempt(),
             task,
-            LogRows(part, lives[n], deletes[n], contents[n] if contents else None, copies[n]),
+            LogRows(part, lives[n], deletes[n], contents[n] if contents else None, ranges[n], copies[n]),
         )
         if counts[n] or deletes[n].num_rows
         else None
         for n, (task, part) in enumerate(zip(tasks, parts, strict=True))
         if isinstance(task, AppendTask)
     ]
+
+
+def _rows_of(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]) -> tuple[list[pa.Table], np.ndarray]:
+    """The rows of the tasks in any order of these, those of one in arrival order; and for each the number of its task."""
+    numbers = np.arange(len(tasks))
+    if all(isinstance(task, AppendTask) and task.inserts is None and task.of == 1 for task in tasks):
+        found = [(matches, n) for n, task in enumerate(tasks) for matches in task.updates]
+        found.sort(key=lambda each: each[0].number)
+        pieces = [piece for task in tasks for piece in task.pieces]
+        updates = [matches for matches, _ in found]
+        task_of = np.repeat(np.array([n for _, n in found], dtype=np.int64), [matches.count for matches in updates])
+        return matched_rows(storage, pieces, updates, places=takes_places(context)), task_of
+    tables = [[table for each in task_rows(storage, context, task) for table in each] for task in tasks]
+    counts = [sum(table.num_rows for table in each) for each in tables]
+    return [table for each in tables for table in each], np.repeat(numbers, counts)
 
 
 def _cut(rows: pa.Table, bounds: np.ndarray) -> list[pa.Table]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hoodie.filegroup.chunks import load_chunk, load_rows, make_chunk, make_matches, matched_rows, new_rows, piece_keys
 from hoodie.hashes.of_keys import key_hash
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
-from hoodie.model.plans import ChunkPiece, Inserts
+from hoodie.model.plans import PLACE, ChunkPiece, Inserts
 from tests.memory_tables import FakeClock, new_storage
 
 ROWS = st.lists(st.tuples(st.sampled_from(["", "a", "b", "é"]), st.text("xyzé\U0001f600", max_size=3)), max_size=25)
@@ -115,12 +115,18 @@ def test_matched_rows_come_chunk_by_chunk_in_arrival_order(staged):
     where = {"storage": storage, "stage_to": "staged"} if staged else {}
     chunks = [chunk_of([("a", "1"), ("a", "2"), ("b", "3")], where.get("storage")), chunk_of([("a", "4"), ("a", "5")])]
     updates = [
-        make_matches(1, np.array([1]), **where),
+        make_matches(1, np.array([1]), np.array([7]), **where),
         make_matches(0, np.array([0, 1]), **where),
         make_matches(1, np.array([], int)),
+        make_matches(1, np.array([0]), np.array([3]), **where),
     ]
+    found = matched_rows(storage, pieces_of(chunks, "a"), updates, places=True)
+    assert [part[RECORD_KEY].to_pylist() for part in found] == [["1", "2"], ["5", "4"]]
+    assert [part[PLACE].to_pylist() for part in found] == [[-1, -1], [7, 3]]
+    found = matched_rows(storage, pieces_of(chunks, "a"), updates, places=True, by_place=True)
+    assert [part[RECORD_KEY].to_pylist() for part in found] == [["1", "2"], ["4", "5"]]
     found = matched_rows(storage, pieces_of(chunks, "a"), updates)
-    assert [part[RECORD_KEY].to_pylist() for part in found] == [["1", "2"], ["5"]]
+    assert [part[RECORD_KEY].to_pylist() for part in found] == [["1", "2"], ["5", "4"]]
 
 
 @settings(max_examples=40)

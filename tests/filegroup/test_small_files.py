@@ -1,16 +1,20 @@
 """Small files that are made together are as those that are made one by one."""
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
 from hoodie.engine.local import LocalEngine
+from hoodie.filegroup import small_files
 from hoodie.filegroup.chunks import make_chunk, make_matches
 from hoodie.filegroup.small_files import parcels
 from hoodie.index.bloom import pieces_by_partition
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import AppendTask, CreateTask, Inserts, MergeTask
+from hoodie.model.tuning import TUNING
 from hoodie.options.parse import parse_write_options
 from hoodie.storage.memory import MemoryStorage
 from hoodie.table import open_at
@@ -28,10 +32,10 @@ class Apart(LocalEngine):
     shares_memory = False
 
 
-def rows(numbers, *, ts, partitions=12):
-    """In several partitions, one of which is that of nulls."""
+def rows(numbers, *, ts, nulls=False):
+    """In twelve partitions, the first of which may be that of nulls."""
     return [
-        {"id": f"k{n}", "p": f"p{n % partitions}" if n % partitions else None, "ts": ts, "x": n / 3, "n": [n, None]}
+        {"id": f"k{n}", "p": None if nulls and not n % 12 else f"p{n % 12}", "ts": ts, "x": n / 3, "n": [n, None]}
         for n in numbers
     ]
 
@@ -46,7 +50,10 @@ BATCHES = {
     "deletes among changes": [rows(range(40), ts=1), rows(range(12, 40), ts=2) + deleted(rows(range(6), ts=2))],
     "deletes of nothing": [rows(range(24), ts=1), deleted(rows(range(100, 120), ts=2)) + rows([1], ts=2)],
     "new ones among changes": [rows(range(24), ts=1), rows(range(12, 60), ts=2)],
+    "a partition of nulls": [rows(range(24), ts=1, nulls=True), rows(range(12, 24), ts=2, nulls=True)],
 }
+ALONE = {"a key twice in a batch", "a partition of nulls"}
+"""Rows of one file may share a key."""
 LOOKS = {
     "plain": {},
     "parquet": {"hoodie.logfile.data.block.format": "parquet"},
@@ -57,7 +64,22 @@ LOOKS = {
 }
 
 
-def written(engine, kind, look, batches, name):
+@pytest.fixture(autouse=True)
+def made_together(monkeypatch):
+    """For each parcel whether its files were made together."""
+    result = []
+    real = small_files._written
+
+    def written_together(*given):
+        results = real(*given)
+        result.append(results is not None)
+        return results
+
+    monkeypatch.setattr(small_files, "_written", written_together)
+    return result
+
+
+def written(engine, kind, look, batches, name, tuning=TUNING):
     options = {
         "hoodie.table.name": "t",
         "hoodie.datasource.write.recordkey.field": "id",
@@ -68,7 +90,8 @@ def written(engine, kind, look, batches, name):
     storage = MemoryStorage(f"memory://together-{name}")
     schema = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
     create_at(storage, parse_write_options(options).to_create(), schema=schema)
-    table = open_at(storage, engine=engine)
+    table = open_at(storage, engine=engine, tuning=tuning)
+    look = look | {"hoodie.python.driver.max.bytes": "0"}  # else few rows are no work for other processes
     results = [table.upsert(pa.Table.from_pylist(batch, schema=schema), look) for batch in batches]
     return table, results
 
@@ -100,12 +123,23 @@ def shown(table, results):
     ],
 )
 @pytest.mark.parametrize("kind", KINDS)
-def test_files_are_as_those_that_are_made_one_by_one(kind, batches, look, request):
+def test_files_are_as_those_that_are_made_one_by_one(kind, batches, look, request, made_together):
     made = []
     for engine in (LocalEngine(1), Apart(1)):
         name = f"{request.node.name}-{engine.shares_memory}"
         made.append(shown(*written(engine, kind, LOOKS[look], BATCHES[batches], name)))
     assert made[0] == made[1]
+    assert set(made_together) == {batches not in ALONE}
+
+
+@pytest.mark.parametrize("batches", BATCHES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_one_file_may_be_in_several_chunks(kind, batches, made_together):
+    few = replace(TUNING, chunk_bytes=200)
+    engines = LocalEngine(1), Apart(1)
+    made = [shown(*written(each, kind, {}, BATCHES[batches], f"{kind}-{batches}-{each}", few)) for each in engines]
+    assert made[0] == made[1]
+    assert set(made_together) == {batches not in ALONE}
 
 
 def task_of(kind, number, rows_of_it, size_bytes=100):

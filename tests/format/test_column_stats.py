@@ -3,6 +3,7 @@
 import io
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,6 +20,7 @@ from hoodie.format.column_stats import (
     encode_column_stats,
     range_of,
     ranges_of_footer,
+    ranges_of_parts,
     ranges_of_rows,
     stated_columns,
 )
@@ -71,6 +73,16 @@ def test_rows_and_footers_give_the_same_bounds(times):
     assert ranges_of_rows(rows) == expected
     metadata, schema = footer_of(rows, row_group_size=4)
     assert ranges_of_footer(metadata, stated_columns(schema)) == expected
+
+
+@pytest.mark.parametrize("times", [1, 200], ids=["few", "many"])
+def test_parts_of_rows_have_the_bounds_of_each_part(times):
+    rows = pa.concat_tables([ROWS] * times)
+    bounds = [0, 0, 1, *([300] if times > 1 else []), rows.num_rows]
+    parts = [rows.slice(start, end - start) for start, end in pairwise(bounds)]
+    assert ranges_of_parts(rows, bounds) == [ranges_of_rows(part) for part in parts]
+    same = ranges_of_parts(rows, bounds, commit_time="t")
+    assert [each["_hoodie_commit_time"] for each in same[1:]] == [ValueRange("t", "t", 0)] * (len(parts) - 1)
 
 
 def test_all_stated_bounds_come_back_out_of_the_text_of_a_commit():
