@@ -2,12 +2,13 @@
 
 The checkpoint is that of Apache Hudi's `DFSPathSelector`: the time of the last file in milliseconds. A file that arrives with an
 older time would be missed by it alone. So the files of the last minutes are noted by name, too, and one that is not among them is
-new. Files do not change: one that grows is read as it is when it is seen first.
+new. A time in the future, by a wrong clock, would hide all files until then: the checkpoint never lies there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -54,6 +55,7 @@ class FolderSource:
     """None: by the ends of the names, others are left out."""
     unwraps: bool = False
     """Lines of JSON may be Kafka Connect's `{"schema": …, "payload": …}`: the payload counts."""
+    now_s: Callable[[], float] = time.time
 
     def __str__(self) -> str:
         return f"the folder {self.storage.uri}"
@@ -66,7 +68,8 @@ class FolderSource:
         """The new files up to the bounds, unread; None: there is none."""
         new = sorted(self._new(after), key=lambda info: (_ms(info), info.path))
         files = tuple(_bounded(new, bounds))
-        return NewFiles(files, _behind(after, files), len(new) - len(files)) if files else None
+        now_ms = int(self.now_s() * 1000)
+        return NewFiles(files, _behind(after, files, now_ms), len(new) - len(files)) if files else None
 
     def _new(self, after: Checkpoint | None) -> Iterator[FileInfo]:
         last_ms, old_paths = _read_checkpoint(after)
@@ -75,6 +78,8 @@ class FolderSource:
             if info.is_folder or any(part.startswith(_HIDDEN) for part in parts) or info.size_bytes == 0:
                 continue
             if self.format is None and format_of(info.name) is None:
+                continue
+            if old_paths.get(info.path) == _ms(info):
                 continue
             late = _TAKEN in (after.more if after else {}) and _ms(info) > last_ms - LATE_MS
             if _ms(info) > last_ms or (late and info.path not in old_paths):
@@ -161,8 +166,8 @@ def _read_checkpoint(after: Checkpoint | None) -> tuple[int, Mapping[str, Any]]:
         ) from exc
 
 
-def _behind(after: Checkpoint | None, files: Sequence[FileInfo]) -> Checkpoint:
+def _behind(after: Checkpoint | None, files: Sequence[FileInfo], now_ms: int) -> Checkpoint:
     last_ms, before = _read_checkpoint(after)
-    newest_ms = max(last_ms, *map(_ms, files))
+    newest_ms = max(last_ms, min(now_ms, max(map(_ms, files))))
     noted = {**before, **{info.path: _ms(info) for info in files}}
     return Checkpoint(str(newest_ms), {_TAKEN: {p: ms for p, ms in noted.items() if ms > newest_ms - LATE_MS}})

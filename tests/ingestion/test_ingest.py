@@ -32,6 +32,7 @@ from hoodie.model.enums import WriteOperation
 from hoodie.options.parse import parse_write_options
 from hoodie.storage.faults import Fault, FaultStorage, InjectedFault, Moment
 from hoodie.storage.memory import MemoryStorage
+from hoodie.storage.uri import open_storage
 from hoodie.write.create import create_at
 from tests.memory_tables import opened
 
@@ -105,6 +106,33 @@ def test_files_that_come_late_or_at_the_same_moment_are_not_missed(landing: Path
     assert hoodie.ingest(landing, t, operation="insert").rows == 2
     assert hoodie.ingest(landing, t, operation="insert").rows == 0
     assert ids(t) == [1, 2, 3]
+
+
+def test_a_file_with_a_time_in_the_future_is_read_once_and_hides_no_others(landing: Path) -> None:
+    t = target()
+    source = FolderSource(open_storage(landing), now_s=lambda: 1100.0)
+    put(landing, "a.jsonl", 1, at_s=1000)
+    put(landing, "b.jsonl", 2, at_s=90_000_000)
+    (done,) = hoodie.ingest(source, t, record_key="id", operation="insert").rounds
+    assert done.checkpoint == "1100000"
+    assert hoodie.ingest(source, t, operation="insert").rounds == ()
+    put(landing, "c.jsonl", 3, at_s=1200)
+    later = replace(source, now_s=lambda: 1300.0)
+    assert hoodie.ingest(later, t, operation="insert").rows == 1
+    assert hoodie.ingest(replace(source, now_s=lambda: 91_000_000.0), t, operation="insert").rounds == ()
+    put(landing, "d.jsonl", 4, at_s=90_999_000)
+    assert hoodie.ingest(replace(source, now_s=lambda: 91_000_000.0), t, operation="insert").rows == 1
+    assert ids(t) == [1, 2, 3, 4]
+
+
+def test_a_file_that_changes_is_read_again(landing: Path) -> None:
+    t = target()
+    put(landing, "a.jsonl", 1, at_s=1000)
+    hoodie.ingest(landing, t, record_key="id")
+    put(landing, "a.jsonl", 1, 2, at_s=1001)
+    assert hoodie.ingest(landing, t).rows == 2
+    assert hoodie.ingest(landing, t).rounds == ()
+    assert ids(t) == [1, 2]
 
 
 def test_hidden_empty_and_other_files_are_left_alone(landing: Path) -> None:
