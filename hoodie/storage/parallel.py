@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from threading import Lock
 from typing import Any, Protocol, TypeVar, overload
 
 from hoodie.storage.capabilities import Capabilities
@@ -68,31 +67,10 @@ def for_each(act: Callable[[T], A], items: Iterable[T], *, at_once: int) -> list
         What the first of them raised, in the order of `items`.
     """
     all_items = list(items)
-    workers = min(len(all_items), at_once)
-    if workers <= 1:
+    if min(len(all_items), at_once) <= 1:
         return [act(item) for item in all_items]
-    remaining = iter(range(len(all_items)))
-    mutex = Lock()
-    results: dict[int, A] = {}
-    errors: dict[int, BaseException] = {}
-
-    def work() -> None:  # not a future for each item: to make one takes about as long as a call to a disk
-        while True:
-            with mutex:
-                number = next(remaining, None)
-            if number is None:
-                return
-            try:
-                results[number] = act(all_items[number])
-            except BaseException as error:  # noqa: BLE001 - raised below
-                errors[number] = error
-
-    with ThreadPoolExecutor(workers, thread_name_prefix="hoodie-storage") as pool:
-        for worker in [pool.submit(work) for _ in range(workers)]:
-            worker.result()
-    if errors:
-        raise errors.pop(min(errors))
-    return [results[number] for number in range(len(all_items))]
+    with ThreadPoolExecutor(min(at_once, len(all_items)), thread_name_prefix="hoodie-storage") as pool:
+        return [future.result() for future in [pool.submit(act, item) for item in all_items]]
 
 
 def in_turns(storage: _TakesMany, act: Callable[[T], A], items: Sequence[T]) -> Iterator[A]:

@@ -84,16 +84,3 @@ def test_all_have_ended_when_the_first_error_is_raised(failing: set[int]) -> Non
     with pytest.raises(OSError, match=f"number {min(failing)}"):
         for_each(ask, range(3), at_once=8)
     assert sorted(ended) == [0, 1, 2]
-
-
-def test_after_an_error_the_others_are_still_asked_each_once() -> None:
-    asked: list[int] = []
-
-    def ask(number: int) -> None:
-        asked.append(number)
-        if number in (3, 5):
-            raise OSError(f"number {number}")
-
-    with pytest.raises(OSError, match="number 3"):
-        for_each(ask, range(1000), at_once=8)
-    assert sorted(asked) == [*range(1000)]
