@@ -31,6 +31,8 @@ class BaseFileFacts(NamedTuple):
     """Bounds of columns that the file stores in the table's type."""
     values: Mapping[str, Any]
     """Of the columns that the folder says, as scalars of Arrow."""
+    stored: pa.Schema
+    """The columns in the file, also those that the table no longer has."""
 
 
 class FileDescriber:
@@ -53,7 +55,8 @@ class FileDescriber:
                 "files. Rewrite it first, by clustering for instance"
             )
         with open_base_file(self._context.storage, base) as (file, footer):
-            stored = {field.name: field.type for field in file.schema_arrow}
+            columns = file.schema_arrow
+            stored = {field.name: field.type for field in columns}
             for field in self._stored:
                 if field.name in stored and not _reads_as(stored[field.name], field.type):
                     raise UnsupportedTableError(
@@ -63,7 +66,7 @@ class FileDescriber:
             same = [field for field in self._stored if stored.get(field.name) == field.type and has_bounds(field.type)]
             ranges = ranges_of_footer(footer, same)
         values = {} if self._folders is None else self._folders.of(base.partition_path)
-        return BaseFileFacts(base, footer.num_rows, ranges, values)
+        return BaseFileFacts(base, footer.num_rows, ranges, values, columns)
 
 
 def _reads_as(stored: Any, now: Any) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -146,7 +146,8 @@ def publish_iceberg(context: TableContext, *, dry_run: bool = False) -> Publishe
             return replace(result, version=state.version, changed=False)
         if dry_run:
             return result
-        metadata = version.written({path: files[path] for path in new}, old_paths, instant)
+        stored = [each.stored for each in descriptions]
+        metadata = version.written({path: files[path] for path in new}, old_paths, instant, stored)
         try:
             context.storage.create_new(f"{FOLDER}/v{result.version}.metadata.json", json.dumps(metadata).encode())
         except FileExistsError:
@@ -181,8 +182,10 @@ class _Version:
             [(each.name, self._numbers[each.name], avro_of(each.type)) for each in columns]
         )
 
-    def written(self, new: Mapping[str, BaseFileFacts], old_paths: set[str], instant: str | None) -> dict[str, Any]:
-        """Write the manifests; gives the metadata that names them."""
+    def written(
+        self, new: Mapping[str, BaseFileFacts], old_paths: set[str], instant: str | None, stored: Sequence[pa.Schema]
+    ) -> dict[str, Any]:
+        """Write the manifests; gives the metadata that names them. `stored`: the columns of the files that were looked at."""
         old, now_ms = self._state.metadata, int(self._storage.now_s() * 1000)
         sequence = old.get("last-sequence-number", 0) + 1
         snapshot, parent = uuid.uuid4().int >> 66, self._state.snapshot and self._state.snapshot["snapshot-id"]
@@ -199,7 +202,8 @@ class _Version:
             "summary": summary,
             "schema-id": self._schema["schema-id"],
         }
-        mapping = name_mapping(self._schema["fields"], old.get("properties", {}).get(_MAPPING, "[]"))
+        before = old.get("properties", {}).get(_MAPPING, "[]")
+        mapping = name_mapping(self._schema["fields"], before, stored)
         partitions = self._partitioning.spec
         return {
             "format-version": 2,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -115,20 +116,59 @@ def _parts(kind: dict[str, Any]) -> Iterator[tuple[str, int, Any]]:
             yield "value", kind["value-id"], kind["value"]
 
 
-def name_mapping(fields: list[dict[str, Any]], before: str = "[]") -> str:
+def name_mapping(fields: list[dict[str, Any]], before: str = "[]", stored: Iterable[pa.Schema] = ()) -> str:
     """What readers find columns of files by, which have no numbers.
 
-    Columns that only files have are in it, too: PyIceberg refuses files with a column that it does not find.
-    `before`: the mapping until now, which has those that were dropped.
+    Columns and fields that only files have are in it, too: PyIceberg refuses files with a column that it does not find.
+    `before`: the mapping until now, which has those that were dropped. `stored`: the columns of files.
     """
     entries = _mapped(fields)
-    names = {name for each in entries for name in each["names"]}
-    old_entries = [each for each in json.loads(before) if not names & set(each["names"])]
-    names |= {name for each in old_entries for name in each["names"]}
-    meta = [
-        {"field-id": _FIRST_META_ID + at, "names": [name]} for at, name in enumerate(META_COLUMNS) if name not in names
-    ]
-    return json.dumps([*entries, *old_entries, *meta], ensure_ascii=False)
+    _add(entries, json.loads(before))
+    meta = [{"field-id": _FIRST_META_ID + at, "names": [name]} for at, name in enumerate(META_COLUMNS)]
+    _add(entries, meta)
+    for schema in stored:
+        _add(entries, _of_file(schema))
+    numbers = count(1 + max(_FIRST_META_ID + len(META_COLUMNS), *_numbers(entries)))
+    return json.dumps([_numbered(each, numbers) for each in entries], ensure_ascii=False)
+
+
+def _add(entries: list[dict[str, Any]], others: Iterable[dict[str, Any]]) -> None:
+    """Add those whose names are missing, at any depth."""
+    there = {name: each for each in entries for name in each["names"]}
+    for other in others:
+        entry = there.get(other["names"][0])
+        if entry is None:
+            entries.append(other)
+        elif "fields" in entry:
+            _add(entry["fields"], other.get("fields", ()))
+
+
+def _of_file(fields: Iterable[pa.Field[Any]]) -> list[dict[str, Any]]:
+    """Entries without numbers."""
+    return [{"names": [each.name], **_parts_of_file(each.type)} for each in fields]
+
+
+def _parts_of_file(kind: Any) -> dict[str, Any]:
+    if pa.types.is_struct(kind):
+        return {"fields": _of_file(kind)}
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        return {"fields": [{"names": ["element"], **_parts_of_file(kind.value_type)}]}
+    if pa.types.is_map(kind):
+        parts = {"key": kind.key_type, "value": kind.item_type}
+        return {"fields": [{"names": [name], **_parts_of_file(part)} for name, part in parts.items()]}
+    return {}
+
+
+def _numbers(entries: Iterable[dict[str, Any]]) -> Iterator[int]:
+    for each in entries:
+        yield each.get("field-id", 0)
+        yield from _numbers(each.get("fields", ()))
+
+
+def _numbered(entry: dict[str, Any], numbers: Iterator[int]) -> dict[str, Any]:
+    result = {"field-id": entry["field-id"] if "field-id" in entry else next(numbers), "names": entry["names"]}
+    parts = [_numbered(each, numbers) for each in entry.get("fields", ())]
+    return {**result, "fields": parts} if parts else result
 
 
 def _mapped(fields: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -6,6 +6,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyiceberg.table import StaticTable
 
 import hoodie
 from hoodie.cli.__main__ import main
@@ -175,6 +176,38 @@ def test_a_renamed_column_is_published_when_older_files_are_rewritten(tmp_path):
         table.publish("delta")
     table.upsert({"id": [1], "other": [5], "m": [3]})
     assert table.publish("delta").changed
+
+
+@pytest.mark.parametrize("published_before", [False, True])
+def test_columns_that_only_files_have_do_not_disturb(tmp_path, published_before):
+    """PyIceberg refuses a file with a column, or a field at any depth, that the mapping of names lacks."""
+    part = pa.struct([("x", pa.int64()), ("y", pa.string())])
+    rows = pa.table(
+        {
+            "id": [1, 2],
+            "gone": ["a", "b"],
+            "one": pa.array([{"x": 1, "y": "q"}, None], part),
+            "many": pa.array([[{"x": 1, "y": "q"}], []], pa.list_(part)),
+            "named": pa.array(
+                [[("k", {"x": 1, "y": "q"})], []], pa.map_(pa.string(), part)
+            ),  # PyIceberg 0.12 has no null map
+            "lost": pa.array([{"x": 1, "y": "q"}, None], part),
+        }
+    )
+    table = hoodie.create_table(tmp_path / "t", record_key="id")
+    table.upsert(rows)
+    if published_before:
+        table.publish("iceberg")
+    for name in ("gone", "lost", "one.x", "many.element.y", "named.value.x"):
+        table.alter.drop_column(name)
+    for rest in (["one", "many", "named"], ["one", "many", "named", "gone"]):
+        table.publish("iceberg")
+        found = StaticTable.from_metadata(str(tmp_path / "t")).scan().to_arrow().sort_by("id")
+        assert found.to_pylist() == table.scan().to_arrow().select(found.column_names).sort_by("id").to_pylist()
+        assert found.column_names == ["id", *rest]
+        if "gone" not in rest:
+            table.insert_overwrite_table(table.scan().to_arrow())  # no file has it any more
+            table.alter.add_column("gone", "int")
 
 
 def test_a_table_that_was_moved_says_what_to_do(tmp_path):
