@@ -107,11 +107,11 @@ def _without_bounds(row: Mapping[str, Any]) -> Mapping[str, Any]:
         return row
     if not content.startswith(CONTAINER_MAGIC):
         parsed = json.loads(content)
-        del parsed["extraMetadata"][COLUMN_STATS]
+        parsed["extraMetadata"].pop(COLUMN_STATS, None)
         return {**row, "metadata": json.dumps(parsed).encode()}
     name = REPLACE_COMMIT if row["action"] == Action.REPLACECOMMIT.value else COMMIT
     record = decode_plan(name, content, path=f"the archived commit {row['instantTime']}")
-    del record["extraMetadata"][COLUMN_STATS]
+    record["extraMetadata"].pop(COLUMN_STATS, None)
     return {**row, "metadata": encode_plan(name, record)}
 
 
