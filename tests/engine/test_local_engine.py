@@ -7,6 +7,7 @@ import pytest
 
 from hoodie.engine import local
 from hoodie.engine.local import LocalEngine
+from tests.interrupts import threads_of_ours
 
 SCHEMA = pa.schema([("n", pa.int64())])
 
@@ -67,7 +68,7 @@ def test_work_that_will_soon_be_done_is_left_to_the_calling_thread_and_other_wor
 @pytest.mark.parametrize("look_s", [0.0, 60.0])
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_no_task_begins_after_one_has_failed_and_the_first_error_is_raised(threads, look_s):
-    begun, first = [], threading.Event()
+    begun, first, before = [], threading.Event(), threads_of_ours()
 
     def fails(task):
         begun.append(task)
@@ -80,7 +81,7 @@ def test_no_task_begins_after_one_has_failed_and_the_first_error_is_raised(threa
     with pytest.raises(ValueError, match="task 0 failed"):
         LocalEngine(threads, look_s=look_s).run(fails, range(50), label="fail")
     assert len(begun) <= threads
-    assert not [each.name for each in threading.enumerate() if each.name.startswith("hoodie")]
+    assert not threads_of_ours(before)
 
 
 def test_of_tasks_that_fail_together_the_first_is_told():
