@@ -90,9 +90,8 @@ class FolderSource:
             infos = self.storage.list("", recursive=True)
         except NotADirectoryError as exc:
             raise OptionError(f"{self} is a file: give the folder that it is in") from exc
-        if (
-            not infos and self.storage.can.local_root is not None and not self.storage.exists("")
-        ):  # others have no empty folders
+        on_disk = self.storage.can.local_root is not None  # others have no empty folders
+        if not infos and on_disk and not self.storage.exists(""):
             raise OptionError(f"{self} does not exist")
         if not infos and format_of(self.storage.uri) is not None:
             raise OptionError(f"there is nothing below {self.storage.uri}: of a file give the folder that it is in")

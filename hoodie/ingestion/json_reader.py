@@ -73,9 +73,8 @@ def read_json(content: bytes, types: pa.Schema | None) -> pa.Table:
 
 
 def _read(content: bytes, types: pa.Schema | None) -> pa.Table:
-    content = _FIRST_NULL.sub(
-        rb"\1{}", content, count=1
-    )  # the reader of pyarrow 26 ends the process at a null in front
+    # The reader of pyarrow 26 ends the process at a null in front.
+    content = _FIRST_NULL.sub(rb"\1{}", content, count=1)
     # One block: types are inferred of all rows, and not of the first megabyte.
     size = min(max(len(content) + 1, _SMALLEST_BLOCK), _LONGEST_BLOCK)
     return pyarrow.json.read_json(

@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 import hoodie.dml.duck
 from hoodie.engine.base import Records
 from hoodie.engine.local import LocalEngine
-from hoodie.errors import OptionError
+from hoodie.errors import KeyFieldError, OptionError
 from hoodie.ingestion.formats import plain_rows
 from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round, Source
+from hoodie.keygen.columns import column
 from hoodie.options.write import WriteOptions
 from hoodie.table import HoodieTable
 
@@ -95,7 +96,7 @@ def _transformed(rows: pa.Table | pa.RecordBatchReader, sql: str | None, uri: st
 
 
 def _without_bad_keys(rows: pa.Table, fields: Sequence[str]) -> PreparedRound:
-    columns = {name: column for name in fields if (column := _key_column(rows, name)) is not None}
+    columns = {name: found for name in fields if (found := _key_column(rows, name)) is not None}
     if not columns or not rows.num_rows:
         return PreparedRound(rows, rows.num_rows)
     has_key: Any = reduce(pc.or_, map(_is_given, columns.values()))
@@ -107,20 +108,14 @@ def _without_bad_keys(rows: pa.Table, fields: Sequence[str]) -> PreparedRound:
 
 def _key_column(rows: pa.Table, name: str) -> pa.ChunkedArray | None:
     """A column, or the field of a struct; None: there is none, or more than one, which the write says."""
-    top, *parts = [name] if name in rows.schema.names else name.split(".")
-    position = rows.schema.get_field_index(top)
-    if position < 0:
+    try:
+        return column(rows, name, role="record key")
+    except KeyFieldError:
         return None
-    column = rows.column(position)
-    for part in parts:
-        if not pa.types.is_struct(column.type) or column.type.get_field_index(part) < 0:
-            return None
-        column = pc.struct_field(column, part)
-    return column
 
 
-def _is_given(column: pa.ChunkedArray) -> Any:
+def _is_given(values: pa.ChunkedArray) -> Any:
     """For each row; an empty text is no key."""
-    given = pc.is_valid(column)
-    is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
-    return pc.and_(given, pc.fill_null(pc.not_equal(column, ""), False)) if is_text else given
+    given = pc.is_valid(values)
+    is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
+    return pc.and_(given, pc.fill_null(pc.not_equal(values, ""), False)) if is_text else given

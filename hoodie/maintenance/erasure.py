@@ -18,6 +18,7 @@ from hoodie.maintenance.savepoints import Savepoints
 from hoodie.model.enums import TableType
 from hoodie.model.instant import InstantTime
 from hoodie.model.results import CommitResult, EraseResult
+from hoodie.options.table import TableConfig
 from hoodie.txn.heartbeat import changes_table
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Erasure(Compactions, Cleans, Savepoints):
         if isinstance(keys, Iterator | pa.RecordBatchReader):
             keys = list(keys)  # more than one delete reads them
         context, write = self._at_work(options)
-        deletes = list(self._deletes(keys, options, context.config.table_type))
+        deletes = list(self._deletes(keys, options, context.config))
         last = next((each for each in reversed(deletes) if each.deleted), deletes[0])
         newest = context.active.load().latest_commit  # came after an earlier delete of these rows
         before = None if newest is None else InstantTime(last.instant or newest.time)
@@ -78,14 +79,14 @@ class Erasure(Compactions, Cleans, Savepoints):
             hoodie.repair.set_aside.remains(context, before),
         )
 
-    def _deletes(self, keys: Any, options: Mapping[str, str] | None, table_type: TableType) -> Iterator[CommitResult]:
+    def _deletes(self, keys: Any, options: Mapping[str, str] | None, config: TableConfig) -> Iterator[CommitResult]:
         """Delete and compact until no row has one of the keys: inserts store a key again, and a delete takes one row of each file."""
         while True:
             deleted = self.delete(keys, options)
             yield deleted
-            if table_type is TableType.MERGE_ON_READ:
+            if config.table_type is TableType.MERGE_ON_READ:
                 self.compact(options, strategy="unbounded")
-                if "bucket" in deleted.index:  # inserts store no key again there, and deletes of unknown keys count
+                if config.buckets is not None:  # inserts store no key again there, and deletes of unknown keys count
                     return
             if not deleted.deleted:
                 return
