@@ -55,10 +55,11 @@ def test_each_file_of_a_block_answers_as_by_itself(alike, stored, sought):
             assert file not in found
 
 
+@pytest.mark.parametrize("apart", [True, False], ids=["groups differ", "groups alike"])
 @pytest.mark.parametrize("hashes", [1, 3, 2**64 - 1], ids=["all alike", "three", "of all bits"])
-@settings(max_examples=300, deadline=None)
-@given(st.lists(st.tuples(KEYS, st.lists(KEYS, max_size=4)), max_size=4))
-def test_small_files_of_several_partitions_answer_as_each_by_itself(hashes, partitions):
+@settings(max_examples=200, deadline=None)
+@given(partitions=st.lists(st.tuples(KEYS, st.lists(KEYS, max_size=4)), max_size=4))
+def test_small_files_of_several_partitions_answer_as_each_by_itself(hashes, apart, partitions):
     """A key that is sought in one partition is not found in another one, although it may be there."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
@@ -66,6 +67,8 @@ def test_small_files_of_several_partitions_answer_as_each_by_itself(hashes, part
             lambda keys: np.array([hash(key) % hashes for key in keys.to_pylist()], dtype=np.uint64),
         )
         patch.setattr(hash_index, "_MANY_OF_A_HASH", 1000)
+        if not apart:
+            patch.setattr(hash_index, "in_groups", lambda hashes, groups: hashes)
         sought = {
             HashedKeys(pa.array(keys, pa.string())): [known(stored, queried=False) for stored in files]
             for keys, files in partitions
