@@ -14,7 +14,7 @@ from hoodie.ingestion.sources import KINDS
 
 
 def register(to: Commands) -> None:
-    text = "write what is new in a folder of files, another table, a database or a topic of Kafka, into a table; each row once"
+    text = "write what is new in a folder, a queue of S3's notifications, a table, a database or a topic into a table; each row once"
     added = to.add_parser(
         "ingest",
         help=text,
@@ -27,7 +27,7 @@ def register(to: Commands) -> None:
         "source",
         metavar="SOURCE",
         type=table_path,
-        help="a folder of files, or another table's, or the address of a database or a topic",
+        help="a folder of files, or another table's, or the address of a queue, a database or a topic",
     )
     added.add_argument(
         "path", metavar="PATH", type=table_path, help="the table; with --key it is made if it does not exist"

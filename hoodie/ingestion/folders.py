@@ -62,7 +62,7 @@ class FolderSource:
 
     def next(self, after: Checkpoint | None, bounds: Bounds, schema: pa.Schema | None) -> Round | None:
         new = self.new_files(after, bounds)
-        return None if new is None else new.round(*self._read(new.files, schema))
+        return None if new is None else new.round(*read_files([(self, info) for info in new.files], schema))
 
     def new_files(self, after: Checkpoint | None, bounds: Bounds) -> NewFiles | None:
         """The new files up to the bounds, unread; None: there is none."""
@@ -74,10 +74,7 @@ class FolderSource:
     def _new(self, after: Checkpoint | None) -> Iterator[FileInfo]:
         last_ms, old_paths = _read_checkpoint(after)
         for info in self._listed():
-            parts = info.path.split("/")
-            if info.is_folder or any(part.startswith(_HIDDEN) for part in parts) or info.size_bytes == 0:
-                continue
-            if self.format is None and format_of(info.name) is None:
+            if not counts(info, self.format):
                 continue
             if old_paths.get(info.path) == _ms(info):
                 continue
@@ -97,25 +94,6 @@ class FolderSource:
             raise OptionError(f"there is nothing below {self.storage.uri}: of a file give the folder that it is in")
         return infos
 
-    def _read(self, files: Sequence[FileInfo], schema: pa.Schema | None) -> tuple[pa.Table, list[BadRecord]]:
-        rows = pa.table({})
-        bad: list[BadRecord] = []
-        for info in files:
-            try:
-                decoded = self.decoded(info, schema)
-                together = _together(rows, decoded.rows)
-            except pa.ArrowException:  # a column has other values than in the files before: only these are bad
-                decoded = self.decoded(info, wider(schema or pa.schema([]), with_known_types(rows).schema))
-                try:
-                    together = _together(rows, decoded.rows)
-                except pa.ArrowException as exc:
-                    decoded = DecodedRows(pa.table({}))
-                    together = rows
-                    bad.append(not_fitting(info, exc))
-            rows = together
-            bad += decoded.bad
-        return with_known_types(rows), bad
-
     def decoded(self, info: FileInfo, schema: pa.Schema | None) -> DecodedRows:
         """The rows of a file; columns of the schema get its types, as far as the file's format leaves them open."""
         kind = self.format or format_of(info.name)
@@ -125,6 +103,36 @@ class FolderSource:
         if self.unwraps and kind == "json":
             content = b"\n".join(unwrapped(content.splitlines()))
         return decoder(kind)(info.path, content, schema)
+
+
+def counts(info: FileInfo, format: str | None) -> bool:
+    """Whether a file is read at all, by its name and size."""
+    is_hidden = any(part.startswith(_HIDDEN) for part in info.path.split("/"))
+    has_rows = not info.is_folder and not is_hidden and info.size_bytes > 0
+    return has_rows and (format is not None or format_of(info.name) is not None)
+
+
+def read_files(
+    files: Sequence[tuple[FolderSource, FileInfo]], schema: pa.Schema | None
+) -> tuple[pa.Table, list[BadRecord]]:
+    """The rows of files, each with the folder that it is in."""
+    rows = pa.table({})
+    bad: list[BadRecord] = []
+    for folder, info in files:
+        try:
+            decoded = folder.decoded(info, schema)
+            together = _together(rows, decoded.rows)
+        except pa.ArrowException:  # a column has other values than in the files before: only these are bad
+            decoded = folder.decoded(info, wider(schema or pa.schema([]), with_known_types(rows).schema))
+            try:
+                together = _together(rows, decoded.rows)
+            except pa.ArrowException as exc:
+                decoded = DecodedRows(pa.table({}))
+                together = rows
+                bad.append(not_fitting(info, exc))
+        rows = together
+        bad += decoded.bad
+    return with_known_types(rows), bad
 
 
 def not_fitting(info: FileInfo, error: pa.ArrowException) -> BadRecord:

@@ -10,6 +10,7 @@ from os import PathLike
 
 from hoodie.errors import OptionError
 from hoodie.ingestion.change_logs import KINDS, change_log, creation
+from hoodie.ingestion.queues import QueueSource
 from hoodie.ingestion.run import Plan, rounds
 from hoodie.ingestion.source import Bounds, Source
 from hoodie.ingestion.sources import address_of, events_of, source_of
@@ -67,7 +68,8 @@ def ingest(
     once. docs/INGEST.md says more.
 
     Args:
-        source: a folder, another table, or the address of a database, such as `postgresql://host/shop`, or of a topic, `kafka://host:port/topic`.
+        source: a folder, another table, or the address of a database, such as `postgresql://host/shop`, of a topic, `kafka://host:port/topic`,
+            or of a queue of SQS in which S3 announces new files.
         target: the table. It is created where it does not exist, if `record_key` is given.
         format: json (a line an object), csv, parquet, avro, hudi for a table, or database; None: by the address and the files' names.
             Of a topic: json (None), avro or text.
@@ -151,6 +153,8 @@ def ingest(
             storage_options=None if dry_run else storage_options,
         )
     table = work.with_engine(table)
+    if isinstance(plan.source, QueueSource):
+        plan = replace(plan, source=replace(plan.source, table=table.uri))
     if changes is not None:
         keys_are_global = is_global(table.config, table._request_for(chosen, plan.options).write)
         events = change_log(

@@ -159,7 +159,7 @@ def _ingest(table: HoodieTable, plan: Plan, progress: Progress, round_: Round, p
     if not plan.dry_run:
         result = replace(result, quarantine=_kept_apart(table, plan, progress, bad))
         result = replace(result, instant=_write(table, plan, progress, round_, prepared, len(bad)))
-        if round_.committed is not None:
+        if round_.committed is not None and result.instant is not None:  # None: another run's batch, not this one
             round_.committed()
     return result
 

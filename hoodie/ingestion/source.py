@@ -65,7 +65,7 @@ class Round:
     """Some of them may be in the table already: written as they are, they would be there twice."""
     notes: Mapping[str, str] = field(default_factory=dict)
     committed: Callable[[], object] | None = None
-    """Is called when the commit of the round stands. It raises nothing: what fails there is a warning."""
+    """Is called when the commit with these rows stands. It raises nothing: what fails there is a warning."""
     ended: Callable[[], object] | None = None
     """Is called when the round is over, whatever became of it."""
 

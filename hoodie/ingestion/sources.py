@@ -16,6 +16,7 @@ from hoodie.ingestion.folders import FolderSource
 from hoodie.ingestion.formats import FORMATS
 from hoodie.ingestion.kafka import KafkaSource
 from hoodie.ingestion.kafka_settings import SCHEME, VALUES, parse_settings
+from hoodie.ingestion.queues import QueueSource, is_queue, queue_source
 from hoodie.ingestion.source import Bounds, Checkpoint, Round, Source
 from hoodie.storage.uri import open_storage
 from hoodie.table import HoodieTable, is_table, open_table
@@ -78,7 +79,7 @@ KINDS = sorted({*SOURCES, *VALUES})
 
 def events_of(source: Source) -> Source:
     """The same, where JSON with schemas of Kafka Connect is understood."""
-    if isinstance(source, FolderSource):
+    if isinstance(source, FolderSource | QueueSource):
         return replace(source, unwraps=True)
     if isinstance(source, KafkaSource):
         return source.unwrapping()
@@ -105,6 +106,8 @@ def source_of(
         kind = "database"
     if str(address).startswith(f"{SCHEME}://"):
         return KafkaSource(parse_settings(str(address), kind, reached_by))
+    if is_queue(str(address)) and (kind is None or kind in FORMATS):
+        return queue_source(str(address), kind, reached_by)
     if kind is None:
         table = is_table(address, storage_options=reached_by)
         return _table("hudi", str(address), reached_by) if table else FolderSource(open_storage(address, reached_by))
