@@ -69,7 +69,9 @@ class Model:
         self.merge_on_read = merge_on_read
         self.keys: dict[Key, History] = {}
         self.group: dict[Key, str] = {}
-        """Key -> id of the file group that holds it, as the table says."""
+        """Key -> id of the file group that holds it, as the table says; of a deleted row, that which held it last."""
+        self.group_after: dict[str, dict[Key, str]] = {}
+        """The same after each commit."""
         self.told: frozenset[str] = frozenset()
         """The commits that are not archived: the others do not say any more that they deleted rows."""
         self.planned: dict[str, frozenset[Key]] = {}
@@ -106,6 +108,10 @@ class Model:
     def stand_in(self, keys: Iterable[Key], group: str) -> None:
         """The table says that a file group has rows of these keys."""
         self.group.update(dict.fromkeys(keys, group))
+
+    def stood(self, time: str) -> None:
+        """All that stands where it does after this commit was said."""
+        self.group_after[time] = dict(self.group)
 
     def is_stored(self, key: Key) -> bool:
         """In a base file, or only in logs: those written after a delete while a compaction was pending."""
@@ -214,6 +220,7 @@ class Model:
             history.base = [(at, entry) for at, entry in history.base if at <= time]
             history.logs = [entry for entry in history.logs if entry.time <= time]
             history.merged = [each for each in history.merged if each.time <= time]
+        self._stand_as_after({at for at in self.group_after if at <= time})
         self.planned = {at: keys for at, keys in self.planned.items() if at <= time}
 
     def taken_back(self, time: str) -> None:
@@ -222,6 +229,13 @@ class Model:
             history.base = [(at, entry) for at, entry in history.base if at != time]
             history.logs = [entry for entry in history.logs if entry.time != time]
             history.merged = [each for each in history.merged if each.time != time]
+        self._stand_as_after({at for at in self.group_after if at < time})
+
+    def _stand_as_after(self, times: set[str]) -> None:
+        """Later groups are gone. Of a row that was deleted by then the table does not say where its delete is."""
+        self.group_after = {at: group for at, group in self.group_after.items() if at in times}
+        if times:
+            self.group.update(self.group_after[max(times)])
 
     # -- answers -----------------------------------------------------------------------------------------------------
 

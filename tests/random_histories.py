@@ -623,6 +623,8 @@ class Histories(RuleBasedStateMachine):
                 for found in run_read(self.storage, plan.context, task):
                     rows_of_group = zip(*(column.to_pylist() for column in found.columns), strict=True)
                     self.model.stand_in(rows_of_group, task.slice.group.file_id)
+        if there:
+            self.model.stood(there[-1])
         return landed
 
     def _learn_plan(self, active, instant):
