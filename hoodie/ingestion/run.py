@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from hoodie.errors import HoodieError, OptionError
+from hoodie.errors import HoodieError, KeyFieldError, OptionError
 from hoodie.ingestion.source import NO_BOUNDS, BadRecord, Bounds, Checkpoint, Round, Source
-from hoodie.ingestion.work import EMBEDDED, PreparedRound, Work
+from hoodie.ingestion.work import EMBEDDED, NO_ROUND, PreparedRound, Work
 from hoodie.model.enums import WriteOperation
 from hoodie.model.ingest_results import IngestRound
 from hoodie.model.names import QUARANTINE
@@ -133,7 +133,14 @@ def _round(table: HoodieTable, plan: Plan) -> IngestRound | None:
             at_end.callback(round_.ended)
         _check_operation(table, plan, round_)
         prepared = at_end.enter_context(plan.work.prepared(table, round_.rows, plan.sql))
-        result = _ingest(table, plan, progress, round_, prepared)
+        try:
+            result = _ingest(table, plan, progress, round_, prepared)
+        except KeyFieldError:
+            again = plan.work.pathless(table, prepared.rows) if plan.keeps_bad else NO_ROUND
+            if not again.bad:
+                raise
+            again = again._replace(bad=[*prepared.bad, *again.bad])
+            result = _ingest(table, plan, progress, round_, again)
     return replace(result, seconds=time.monotonic() - started_s)
 
 

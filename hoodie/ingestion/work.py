@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import reduce
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,6 +19,8 @@ from hoodie.errors import KeyFieldError, OptionError
 from hoodie.ingestion.formats import plain_rows
 from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round, Source
 from hoodie.keygen.columns import column
+from hoodie.keygen.generator import key_generator
+from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
 from hoodie.table import HoodieTable
 
@@ -37,6 +40,9 @@ class PreparedRound(NamedTuple):
     """Those without a record key."""
 
 
+NO_ROUND = PreparedRound(pa.table({}), 0)
+
+
 class Work(Protocol):
     """The seam between a round and the engine that carries its rows."""
 
@@ -50,6 +56,10 @@ class Work(Protocol):
 
     def prepared(self, table: HoodieTable, rows: Records, sql: str | None) -> AbstractContextManager[PreparedRound]:
         """The rows transformed, without those that have no record key; they are kept until the block ends."""
+        ...
+
+    def pathless(self, table: HoodieTable, rows: Records) -> PreparedRound:
+        """The rows without those whose partition column makes no path; asked where a write found one."""
         ...
 
     def write(self, table: HoodieTable, rows: Records, options: WriteOptions) -> str | None:
@@ -71,6 +81,11 @@ class EmbeddedWork:
         whole = _transformed(rows, sql, table.uri)
         yield _without_bad_keys(whole, table.config.record_key_fields)
 
+    def pathless(self, table: HoodieTable, rows: Records) -> PreparedRound:
+        bad, reasons = without_path(rows, table.config)
+        kept = rows.filter(pa.array(~bad))
+        return PreparedRound(kept, kept.num_rows, as_bad(rows.filter(pa.array(bad)), reasons))
+
     def write(self, table: HoodieTable, rows: Records, options: WriteOptions) -> str | None:
         return table.writer.write(rows, rows.schema, options.operation, options, engine=LocalEngine()).instant
 
@@ -81,7 +96,31 @@ EMBEDDED = EmbeddedWork()
 def keyless(rows: pa.Table, keys: Sequence[str]) -> list[BadRecord]:
     """Rows without a record key, as what is set apart."""
     reason = f"the record key ({', '.join(keys)}) is null or empty"
-    return [BadRecord("rows", reason, json.dumps(row, default=str)) for row in plain_rows(rows)]  # the bad ones only
+    return as_bad(rows, [reason] * rows.num_rows)
+
+
+def without_path(rows: pa.Table, config: TableConfig) -> tuple[np.ndarray, list[str]]:
+    """Bool for each row: its partition columns make no path; and for each such row the reason."""
+    generator = key_generator(config)
+    codes = np.zeros(rows.num_rows, dtype=np.int64)
+    for name in config.partition_fields:
+        encoded = column(rows, name, role="partition").combine_chunks().dictionary_encode("encode")
+        codes = codes * max(len(encoded.dictionary), 1) + encoded.indices.to_numpy()
+        codes = np.unique(codes, return_inverse=True)[1]
+    _, first, of_row = np.unique(codes, return_index=True, return_inverse=True)
+    reasons: dict[int, str] = {}
+    for number, row in enumerate(first.tolist()):  # distinct values, each of which stands for a folder
+        try:
+            generator.partitions(rows.slice(row, 1))
+        except KeyFieldError as exc:
+            reasons[number] = str(exc).partition("\n")[0].replace(" in row 0 (counted from 0)", "")
+    bad = np.isin(of_row, list(reasons))
+    return bad, [reasons[number] for number in of_row[bad].tolist()]
+
+
+def as_bad(rows: pa.Table, reasons: Sequence[str]) -> list[BadRecord]:
+    """Rows as what is set apart, each with its reason; they are few."""
+    return [BadRecord("rows", why, json.dumps(row, default=str)) for row, why in zip(plain_rows(rows), reasons)]
 
 
 def _transformed(rows: pa.Table | pa.RecordBatchReader, sql: str | None, uri: str) -> pa.Table:

@@ -27,7 +27,7 @@ from hoodie.ingestion.file_types import FileContent, columns_of, look, looked_ag
 from hoodie.ingestion.folders import FolderSource
 from hoodie.ingestion.salvage import with_known_types
 from hoodie.ingestion.source import Bounds, Checkpoint, Round, Source
-from hoodie.ingestion.work import EMBEDDED, INPUT, INPUT_NAME, PreparedRound, keyless
+from hoodie.ingestion.work import EMBEDDED, INPUT, INPUT_NAME, PreparedRound, as_bad, keyless, without_path
 from hoodie.model.ingest_results import IngestResult
 from hoodie.options.table_options import TableOptions
 from hoodie.options.write import WriteOptions, WriteRequest
@@ -119,6 +119,19 @@ class SparkWork:
                 yield _without_bad_keys(cached_rows, table.config.record_key_fields)
             finally:
                 cached_rows.unpersist()
+
+    def pathless(self, table: HoodieTable, rows: Records) -> PreparedRound:
+        if isinstance(rows, pa.Table):
+            return EMBEDDED.pathless(table, rows)
+        paths = {name: path for name in table.config.partition_fields if (path := _path_of(rows.schema, name))}
+        values = _rows_of(rows.select([col(path).alias(name) for name, path in paths.items()]).distinct())
+        is_bad, reasons = without_path(values, table.config)
+        kept, bad = rows, []
+        for value, reason in zip(values.filter(pa.array(is_bad)).to_pylist(), reasons):
+            is_one = reduce(lambda one, other: one & other, [col(paths[n]).eqNullSafe(v) for n, v in value.items()])
+            bad += as_bad(found := _rows_of(rows.filter(is_one)), [reason] * found.num_rows)
+            kept = kept.filter(~is_one)
+        return PreparedRound(kept, kept.count(), bad)
 
     def write(self, table: HoodieTable, rows: Records, options: WriteOptions) -> str | None:
         if isinstance(rows, pa.Table):

@@ -20,6 +20,7 @@ from hoodie.errors import (
     AccessDeniedError,
     HoodieError,
     InstantNotFoundError,
+    KeyFieldError,
     OptionError,
     SchemaError,
     TableNotFoundError,
@@ -536,6 +537,41 @@ def test_rows_without_a_key_are_set_apart(landing: Path, key: str | list[str], l
     (landing / "a.jsonl").write_text("\n".join(lines))
     done = hoodie.ingest(landing, target(), record_key=key)
     assert (done.rows, done.bad) == (good, len(lines) - good)
+
+
+PLACES = [
+    *(
+        '{"id": 1, "city": "rome", "day": 1}',
+        '{"id": 2, "city": "a/../b", "day": 1}',
+        '{"id": 3, "city": null, "day": 2}',
+    ),
+    *(
+        '{"id": 4, "city": "a//b", "day": 2}',
+        '{"id": 5, "city": "rome", "day": null}',
+        '{"id": 6, "city": "a/../b", "day": 2}',
+    ),
+]
+
+
+@pytest.mark.parametrize("partition", ["city", ["city", "day"], ["day", "city"]])
+def test_rows_whose_partition_makes_no_path_are_set_apart(landing: Path, partition: str | list[str]) -> None:
+    (landing / "a.jsonl").write_text("\n".join(PLACES))
+    t = target()
+    done = hoodie.ingest(landing, t, record_key="id", partition_by=partition)
+    assert (done.rows, done.bad) == (3, 3)
+    assert ids(t) == [1, 3, 5]
+    storage = open_storage(t)
+    kept = [json.loads(line) for line in storage.read(done.rounds[0].quarantine or "").splitlines()]
+    assert sorted(json.loads(each["content"])["id"] for each in kept) == [2, 4, 6]
+    assert all(each["reason"].startswith("partition column 'city' holds 'a/") for each in kept)
+
+
+def test_a_partition_that_makes_no_path_is_an_error_where_bad_records_are(landing: Path) -> None:
+    (landing / "a.jsonl").write_text("\n".join(PLACES))
+    t = target()
+    with pytest.raises(KeyFieldError, match="partition column 'city' holds"):
+        hoodie.ingest(landing, t, record_key="id", partition_by="city", quarantine=False)
+    assert hoodie.open_table(t).history() == []
 
 
 def test_a_name_twice_in_a_query_is_told(landing: Path) -> None:

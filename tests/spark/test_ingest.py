@@ -66,6 +66,23 @@ def test_files_give_the_rows_and_the_bad_records_of_embedded_ingestion(
     assert dict(zip(schemas[0].names, schemas[0].types)) == dict(zip(schemas[1].names, schemas[1].types))
 
 
+def test_rows_whose_partition_makes_no_path_are_set_apart(spark: SparkSession, landing: Path, tmp_path: Path) -> None:
+    put(
+        landing,
+        "3.json",
+        '{"id": 6, "city": "a/../b"}\n{"id": 7, "city": "x//y"}\n{"id": 8, "city": "oslo"}\n',
+        at_s=2000,
+    )
+    how: Any = {"record_key": "id", "partition_by": "city"}
+    embedded = hoodie.ingest(landing, tmp_path / "embedded", **how)
+    done = pyspark_hoodie.ingest(spark, landing, tmp_path / "spark", **how)
+    assert (done.rows, done.bad) == (embedded.rows, embedded.bad)
+    assert rows(tmp_path / "spark") == rows(tmp_path / "embedded")
+    reasons = [kept_apart(tmp_path / name) for name in ("spark", "embedded")]
+    assert [origin for origin, _ in reasons[0]] == [origin for origin, _ in reasons[1]]
+    assert {7, 6} <= {json.loads(content).get("id") for origin, content in reasons[0] if origin == "rows"}
+
+
 def test_either_goes_on_where_the_other_ended(spark: SparkSession, landing: Path, tmp_path: Path) -> None:
     t = tmp_path / "t"
     (first,) = hoodie.ingest(landing, t, record_key="id", max_files=1).rounds[:1]
