@@ -38,7 +38,7 @@ def objects_of(body: str) -> tuple[NewObject, ...]:
     """
     try:
         return tuple(_objects(json.loads(body)))
-    except (KeyError, TypeError, AttributeError, ValueError) as exc:
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError) as exc:
         raise ValueError(f"the message is no notification of S3: {exc!r}") from exc
 
 
@@ -62,6 +62,8 @@ def _objects(message: Mapping[str, Any]) -> Iterator[NewObject]:
 
 def _object(bucket: Mapping[str, Any], entry: Mapping[str, Any], key: str, time: str) -> NewObject:
     """Sequencers are hexadecimal numbers. A store that gives none gives times."""
+    if not (isinstance(bucket["name"], str) and isinstance(key, str)):
+        raise TypeError("a name is no text")
     when = datetime.fromisoformat(time)
     if when.tzinfo is None:
         when = when.replace(tzinfo=UTC)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pyarrow as pa
 
@@ -178,7 +178,7 @@ class QueueSource:
     def _folder(self, bucket: str, name: str) -> FolderSource:
         folder = self._folders.get(f"{bucket}/{name}")
         if folder is None:
-            storage = open_storage(f"s3://{bucket}/{name}", self.reached_by or None)
+            storage = open_storage(f"s3://{bucket}/{quote(name)}", self.reached_by or None)
             folder = self._folders[f"{bucket}/{name}"] = _Announced(storage, self.format, self.unwraps)
         return folder
 
@@ -187,10 +187,10 @@ class QueueSource:
         files, misplaced = [], []
         for new in sorted(received.objects.values(), key=lambda new: (new.time_ms, new.version, new.name)):
             folder, _, path = new.key.partition("/")
-            if path:
+            if folder and all(path.split("/")) and "\0" not in path:
                 files.append((self._folder(new.bucket, folder), _info(new, path)))
             else:
-                reason = "the file is in no folder of its bucket, where hoodie does not read"
+                reason = "hoodie reads files in folders of a bucket, and no part of their paths is empty"
                 misplaced.append(BadRecord(f"s3://{new.name}", reason, ""))
         rows, bad = read_files(files, schema)
         return rows, [*received.bad, *misplaced, *bad]

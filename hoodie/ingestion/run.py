@@ -136,7 +136,7 @@ def _round(table: HoodieTable, plan: Plan) -> IngestRound | None:
         try:
             result = _ingest(table, plan, progress, round_, prepared)
         except KeyFieldError:
-            again = plan.work.pathless(table, prepared.rows) if plan.keeps_bad else NO_ROUND
+            again = plan.work.with_paths(table, prepared.rows) if plan.keeps_bad else NO_ROUND
             if not again.bad:
                 raise
             again = again._replace(bad=[*prepared.bad, *again.bad])

@@ -16,6 +16,7 @@ import hoodie.dml.duck
 from hoodie.engine.base import Records
 from hoodie.engine.local import LocalEngine
 from hoodie.errors import KeyFieldError, OptionError
+from hoodie.filegroup.conform import decoded
 from hoodie.ingestion.formats import plain_rows
 from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round, Source
 from hoodie.keygen.columns import column
@@ -58,7 +59,7 @@ class Work(Protocol):
         """The rows transformed, without those that have no record key; they are kept until the block ends."""
         ...
 
-    def pathless(self, table: HoodieTable, rows: Records) -> PreparedRound:
+    def with_paths(self, table: HoodieTable, rows: Records) -> PreparedRound:
         """The rows without those whose partition column makes no path; asked where a write found one."""
         ...
 
@@ -81,7 +82,7 @@ class EmbeddedWork:
         whole = _transformed(rows, sql, table.uri)
         yield _without_bad_keys(whole, table.config.record_key_fields)
 
-    def pathless(self, table: HoodieTable, rows: Records) -> PreparedRound:
+    def with_paths(self, table: HoodieTable, rows: Records) -> PreparedRound:
         bad, reasons = without_path(rows, table.config)
         kept = rows.filter(pa.array(~bad))
         return PreparedRound(kept, kept.num_rows, as_bad(rows.filter(pa.array(bad)), reasons))
@@ -104,7 +105,10 @@ def without_path(rows: pa.Table, config: TableConfig) -> tuple[np.ndarray, list[
     generator = key_generator(config)
     codes = np.zeros(rows.num_rows, dtype=np.int64)
     for name in config.partition_fields:
-        encoded = column(rows, name, role="partition").combine_chunks().dictionary_encode("encode")
+        values = column(rows, name, role="partition").combine_chunks()
+        if isinstance(values, pa.DictionaryArray):
+            values = decoded(values)
+        encoded = values.dictionary_encode("encode")
         codes = codes * max(len(encoded.dictionary), 1) + encoded.indices.to_numpy()
         codes = np.unique(codes, return_inverse=True)[1]
     _, first, of_row = np.unique(codes, return_index=True, return_inverse=True)

@@ -120,9 +120,9 @@ class SparkWork:
             finally:
                 cached_rows.unpersist()
 
-    def pathless(self, table: HoodieTable, rows: Records) -> PreparedRound:
+    def with_paths(self, table: HoodieTable, rows: Records) -> PreparedRound:
         if isinstance(rows, pa.Table):
-            return EMBEDDED.pathless(table, rows)
+            return EMBEDDED.with_paths(table, rows)
         paths = {name: path for name in table.config.partition_fields if (path := _path_of(rows.schema, name))}
         values = _rows_of(rows.select([col(path).alias(name) for name, path in paths.items()]).distinct())
         is_bad, reasons = without_path(values, table.config)

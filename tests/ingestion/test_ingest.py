@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import hoodie
@@ -564,6 +565,18 @@ def test_rows_whose_partition_makes_no_path_are_set_apart(landing: Path, partiti
     kept = [json.loads(line) for line in storage.read(done.rounds[0].quarantine or "").splitlines()]
     assert sorted(json.loads(each["content"])["id"] for each in kept) == [2, 4, 6]
     assert all(each["reason"].startswith("partition column 'city' holds 'a/") for each in kept)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())], ids=str)
+def test_a_partition_of_any_text_may_make_no_path(landing: Path, kind: pa.DataType) -> None:
+    cities = pa.array(["a/../b", None, "rome", "a/../b"]).cast(kind)
+    pq.write_table(
+        pa.table({"id": [1, 2, 3, 4], "city": cities, "none": pa.nulls(4, pa.int32())}), landing / "a.parquet"
+    )
+    t = target()
+    done = hoodie.ingest(landing, t, record_key="id", partition_by=["none", "city"])
+    assert (done.rows, done.bad) == (2, 2)
+    assert ids(t) == [2, 3]
 
 
 def test_a_partition_that_makes_no_path_is_an_error_where_bad_records_are(landing: Path) -> None:

@@ -18,6 +18,12 @@ DETAIL = {
 }
 
 
+NAMED = (
+    '{"Records": [{"eventName": "ObjectCreated:Put", "eventTime": "2026-01-31T12:00:00Z", '
+    '"s3": {"bucket": {"name": %s}, "object": {"key": "a/b.json", "size": %s}}}]}'
+)
+
+
 def told(message):
     return objects_of(json.dumps(message))
 
@@ -61,7 +67,21 @@ def test_other_events_name_no_file(message):
 
 
 @pytest.mark.parametrize(
-    "body", ["", "nonsense", "[]", "3", "{}", '{"Message": "x"}', '{"Records": 3}', '{"Records": [{}]}', "null"]
+    "body",
+    [
+        "[" * 100_000,
+        NAMED % ("7", "1"),
+        NAMED % ('"lake"', "1e999"),
+        "",
+        "nonsense",
+        "[]",
+        "3",
+        "{}",
+        '{"Message": "x"}',
+        '{"Records": 3}',
+        '{"Records": [{}]}',
+        "null",
+    ],
 )
 def test_what_is_no_notification_is_an_error(body):
     with pytest.raises(ValueError, match="no notification of S3"):

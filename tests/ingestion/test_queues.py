@@ -4,6 +4,7 @@ import json
 import secrets
 import time
 from dataclasses import replace
+from urllib.parse import quote_plus
 
 import boto3
 import pytest
@@ -38,7 +39,7 @@ class Queue:
 
     def announce(self, name, size, kind="ObjectCreated:Put"):
         self.sequence += 1
-        entry = {"key": f"{self.folder}/{name}", "size": size, "sequencer": f"{self.sequence:X}"}
+        entry = {"key": quote_plus(f"{self.folder}/{name}"), "size": size, "sequencer": f"{self.sequence:X}"}
         record = {
             "eventName": kind,
             "eventTime": f"2026-01-31T12:00:{self.sequence % 60:02d}Z",
@@ -219,18 +220,24 @@ def test_what_counts_in_no_folder_does_not_count_here(queue, tmp_path):
     assert queue.left() == (0, 0)
 
 
-def test_a_file_in_no_folder_is_told(queue, tmp_path):
+@pytest.mark.parametrize("key", ["root.json", "/root.json", "a//b.json", "a/b//c.json"])
+def test_a_file_that_no_folder_names_is_told(queue, tmp_path, key):
     table = str(tmp_path / "t")
     queue.put("a.json", {"id": 1, "n": 1})
-    queue.folder = ""
-    entry = {"key": "root.json", "size": 3, "sequencer": "FF"}
-    place = {"bucket": {"name": BUCKET}, "object": entry}
-    queue.send(
-        json.dumps({"Records": [{"eventName": "ObjectCreated:Put", "eventTime": "2026-01-31T12:00:00Z", "s3": place}]})
-    )
+    place = {"bucket": {"name": BUCKET}, "object": {"key": quote_plus(key), "size": 3, "sequencer": "FF"}}
+    record = {"eventName": "ObjectCreated:Put", "eventTime": "2026-01-31T12:00:00Z", "s3": place}
+    queue.send(json.dumps({"Records": [record]}))
     result = queue.ingest(table)
     assert (result.rows, result.bad) == (1, 1)
-    assert "in no folder" in (tmp_path / "t" / result.rounds[0].quarantine).read_text()
+    assert "in folders of a bucket" in (tmp_path / "t" / result.rounds[0].quarantine).read_text()
+
+
+@pytest.mark.parametrize("folder", ["sp ace#1?x%41", "ü", "day=2026-01-01 10:00+02"])
+def test_folders_may_have_any_name(queue, tmp_path, folder):
+    queue.folder = f"{folder}{secrets.token_hex(4)}/inner {folder}"
+    queue.put("a#b.json", {"id": 1, "n": 1})
+    result = queue.ingest(str(tmp_path / "t"))
+    assert (result.rows, result.bad) == (1, 0)
 
 
 def test_only_files_below_the_prefix_count(queue, tmp_path):
