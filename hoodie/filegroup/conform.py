@@ -23,6 +23,7 @@ from hoodie.format.variants import METADATA, VALUE, is_raw, is_variant
 from hoodie.format.vectors import is_vector, vectors_from, width_of_vector
 from hoodie.keygen.text import text_of
 from hoodie.model.arrow_bytes import array_pieces
+from hoodie.model.plain_types import is_list_view, plain_type
 
 if TYPE_CHECKING:
     import hoodie.format.variant_shredding
@@ -77,6 +78,8 @@ def as_type(column: Any, kind: Any, leaf: Leaf | None = None) -> Any:
         pieces = (piece for chunk in column.chunks for piece in array_pieces(chunk))
         return pa.chunked_array([as_type(piece, kind, leaf) for piece in pieces], type=kind)
     types = pa.types
+    if types.is_run_end_encoded(column.type):
+        column = runs_decoded(column)
     if is_vector(kind):
         return _vectors(column, kind)
     if is_variant(kind):
@@ -93,11 +96,15 @@ def as_type(column: Any, kind: Any, leaf: Leaf | None = None) -> Any:
         return _struct(column, kind, leaf)
     if types.is_list(kind) and (types.is_large_list(column.type) or types.is_fixed_size_list(column.type)):
         column = column.cast(pa.list_(column.type.value_field))
-    if types.is_list(kind) and types.is_list(column.type):
+    if types.is_list(kind) and (types.is_list(column.type) or is_list_view(column.type)):
         values = as_type(column.flatten(), kind.value_type, leaf)
         return pa.ListArray.from_arrays(offsets_of(column), values, type=kind, mask=null_mask(column))
     if types.is_map(kind) and types.is_map(column.type):
         return _map(column, kind, leaf)
+    if types.is_dictionary(kind) and types.is_dictionary(column.type):
+        return pa.DictionaryArray.from_arrays(column.indices, as_type(column.dictionary, kind.value_type, leaf))
+    if isinstance(kind, pa.JsonType) and isinstance(column.type, pa.JsonType):
+        return pa.ExtensionArray.from_storage(kind, column.storage.cast(kind.storage_type))
     return column if column.type == kind else leaf(column, kind)
 
 
@@ -146,6 +153,21 @@ def decoded(column: Array) -> Array:
     if plain is not None:
         column = pa.DictionaryArray.from_arrays(column.indices, values.cast(plain))
     return column.dictionary_decode()
+
+
+def runs_decoded(column: Array) -> Array:
+    """The values of a run-end encoded array, one for each row; Arrow decodes few types of them."""
+    rows = np.arange(column.offset, column.offset + len(column))
+    values = as_type(column.values, plain_type(column.values.type))
+    return values.take(pa.array(np.searchsorted(column.run_ends.to_numpy(), rows, side="right")))
+
+
+def with_plain_types(rows: pa.Table) -> pa.Table:
+    """The rows without views and runs (`plain_type`)."""
+    for at, field in enumerate(rows.schema):
+        if (kind := plain_type(field.type)) != field.type:
+            rows = rows.set_column(at, field.with_type(kind), as_type(rows.column(at), kind))
+    return rows
 
 
 def as_given(column: Array, kind: pa.DataType) -> Array:

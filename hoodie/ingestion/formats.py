@@ -13,6 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from hoodie.errors import HoodieError, OptionError
+from hoodie.filegroup.conform import with_plain_types
 from hoodie.format.avro_schema import arrow_from_avro
 from hoodie.ingestion.json_reader import NO_FINITE_NUMBERS, json_types, read_json
 from hoodie.ingestion.source import BadRecord
@@ -316,7 +317,7 @@ def decode_parquet(name: str, content: bytes, schema: pa.Schema | None) -> Decod
     try:
         rows = pq.ParquetFile(pa.BufferReader(content)).read()
         rows.validate(full=True)  # a text may be none
-        return DecodedRows(rows)
+        return DecodedRows(with_plain_types(rows))
     except (pa.ArrowException, OSError) as exc:
         return _all_bad(name, exc)
 

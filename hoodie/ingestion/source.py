@@ -7,13 +7,14 @@ checkpoint is in the metadata of the commit that has the rows, so both are there
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
 from hoodie.engine.base import Records
+from hoodie.filegroup.conform import with_plain_types
 
 
 class Checkpoint(NamedTuple):
@@ -68,6 +69,20 @@ class Round:
     """Is called when the commit with these rows stands. It raises nothing: what fails there is a warning."""
     ended: Callable[[], object] | None = None
     """Is called when the round is over, whatever became of it."""
+
+    def __post_init__(self) -> None:
+        """Rows are filtered and joined, which Arrow does not do with views."""
+        if isinstance(self.rows, pa.RecordBatchReader):
+            schema = with_plain_types(self.rows.schema.empty_table()).schema
+            if schema != self.rows.schema:
+                object.__setattr__(self, "rows", pa.RecordBatchReader.from_batches(schema, _plain_batches(self.rows)))
+        elif isinstance(self.rows, pa.Table):
+            object.__setattr__(self, "rows", with_plain_types(self.rows))
+
+
+def _plain_batches(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    for batch in reader:
+        yield from with_plain_types(pa.Table.from_batches([batch])).to_batches()
 
 
 class Source(Protocol):

@@ -22,7 +22,7 @@ MOST_BYTES = 1 << 30
 
 
 def rows_bytes(data: pa.RecordBatch | pa.Table) -> int:
-    """Bytes of the rows with dictionaries decoded; views of texts count what these rows show of their buffers."""
+    """Bytes of the rows with dictionaries and runs decoded; views of texts count what these rows show of their buffers."""
     if not any(map(_stands_for_more, data.schema.types)):
         return data.nbytes
     return sum(map(array_bytes, data.columns))
@@ -40,6 +40,13 @@ def array_bytes(column: Array) -> int:
     if pa.types.is_dictionary(kind):
         values = column.dictionary
         return int(column.indices.nbytes) + int(pc.sum(pa.array(_lengths(values)).take(column.indices)).as_py() or 0)
+    if pa.types.is_run_end_encoded(kind):
+        values, lengths = column.values, _lengths(column.values)
+        runs = np.diff(
+            np.clip(column.run_ends.to_numpy(), column.offset, column.offset + len(column)), prepend=column.offset
+        )
+        other_bytes = (array_bytes(values) - int(lengths.sum())) / max(1, len(values))
+        return int(lengths @ runs) + int(other_bytes * len(column))
     if _is_view(kind):
         return 16 * len(column) + int(_lengths(column).sum())
     if pa.types.is_map(kind):
@@ -125,4 +132,4 @@ def _stands_for_more(kind: Any) -> bool:
         return _stands_for_more(kind.storage_type)
     if pa.types.is_nested(kind):
         return any(_stands_for_more(kind.field(i).type) for i in range(kind.num_fields))
-    return bool(pa.types.is_dictionary(kind) or _is_view(kind))
+    return bool(pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind) or _is_view(kind))

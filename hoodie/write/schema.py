@@ -12,6 +12,7 @@ from hoodie.format.variants import EXTENSION, VARIANT, is_raw, is_variant
 from hoodie.format.vectors import is_vector
 from hoodie.model.meta_fields import IS_DELETED, without_meta_fields
 from hoodie.model.nested import field_at, nullable_columns
+from hoodie.model.plain_types import plain_type
 from hoodie.options.option import option_name
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
@@ -341,20 +342,16 @@ def storable_type(kind: pa.DataType, path: str) -> pa.DataType | None:
     None: it can store none. What has no type of its own stays without one, at any depth: it takes the table's.
     """
     types = pa.types
+    kind = plain_type(kind)
     if types.is_null(kind):
         return kind
     if is_variant(kind) or isinstance(kind, pa.JsonType):
         return VARIANT
     if types.is_dictionary(kind):
         return storable_type(kind.value_type, path)
-    if types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view":
+    if types.is_string(kind) or types.is_large_string(kind):
         return pa.string()
-    if (
-        types.is_binary(kind)
-        or types.is_large_binary(kind)
-        or types.is_fixed_size_binary(kind)
-        or str(kind) == "binary_view"
-    ):
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
         return pa.binary()
     if types.is_boolean(kind) or kind in (*_INTEGERS, pa.float32(), pa.float64(), pa.date32()):
         return kind

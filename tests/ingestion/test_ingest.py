@@ -266,6 +266,35 @@ def test_a_dry_run_writes_nothing_and_makes_nothing(landing: Path, tmp_path: Pat
     assert not (tmp_path / "t").exists()
 
 
+class Given:
+    """A source of one piece, in whatever form."""
+
+    def __init__(self, rows: pa.Table | pa.RecordBatchReader) -> None:
+        self.rows = rows
+
+    def next(self, after: Checkpoint | None, bounds: Bounds, known: pa.Schema | None) -> Round | None:
+        return None if after else Round(self.rows, Checkpoint("1"))
+
+
+@pytest.mark.parametrize("key", [None, "."])
+@pytest.mark.parametrize("form", ["file", "table", "reader"])
+def test_rows_of_views_are_set_apart_as_others_are(landing: Path, key: str | None, form: str) -> None:
+    """Arrow takes no rows of them, and joins no views with texts. So polars has its texts."""
+    view = pa.string_view()
+    lists = pa.array([["x"], None, []], pa.list_view(pa.string()))
+    id, day = pa.array([key, "b", "c"]).cast(view), pa.array([key or "a", "b", "c"]).cast(view)
+    rows = pa.table({"id": id, "day": day, "l": lists})
+    if form == "file":
+        pq.write_table(rows, landing / "1.parquet")
+        pq.write_table(pa.table({"id": ["d"], "day": ["d"], "l": [["y"]]}), landing / "2.parquet")
+    given = {"file": landing, "table": Given(rows), "reader": Given(rows.to_reader())}[form]
+    t = target()
+    result = hoodie.ingest(given, t, record_key="id", partition_by="day")
+    assert (result.rows, result.bad) == (3 if form == "file" else 2, 1)
+    found = {row["id"]: row["l"] for row in hoodie.open_table(t).to_arrow().to_pylist()}
+    assert found == {"b": None, "c": [], **({"d": ["y"]} if form == "file" else {})}
+
+
 # -- deaths and rivals -------------------------------------------------------------------------------------------------
 
 

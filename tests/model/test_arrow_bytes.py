@@ -10,6 +10,7 @@ from hoodie.model.arrow_bytes import array_bytes, array_pieces, in_one_chunk, pi
 
 LONG = "x" * 1000
 CODES = pa.array([0, 1, None] * 10, pa.int32())
+RUNS = pa.RunEndEncodedArray.from_arrays(pa.array([10, 20], pa.int32()), pa.array([LONG, "y"]).cast(pa.string_view()))
 CATEGORY = pa.DictionaryArray.from_arrays(CODES, pa.array([LONG, "y"]))
 
 
@@ -30,6 +31,9 @@ CATEGORY = pa.DictionaryArray.from_arrays(CODES, pa.array([LONG, "y"]))
         (pa.array(["abc", LONG, None, "z"]).cast(pa.string_view()).slice(1, 2), 1000, 1100),
         (pa.DictionaryArray.from_arrays(pa.array([0], pa.int8()), pa.array([LONG]).cast(pa.string_view())), 1001, 1001),
         (pa.array([1, 1, 2]).dictionary_encode(), 12, 12),
+        (RUNS, 10_010, 10_500),
+        (RUNS.slice(9, 11), 1_010, 1_300),
+        (pa.StructArray.from_arrays([RUNS], ["x"]), 10_010, 10_500),
         (pa.array([LONG, "y"]).slice(1, 1), 1, 20),
     ],
 )

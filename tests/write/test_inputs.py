@@ -29,6 +29,10 @@ class Batch:
         return ROWS.to_batches()[0].__arrow_c_array__(requested_schema)
 
 
+def runs(values):
+    return pa.RunEndEncodedArray.from_arrays(pa.array(range(1, len(values) + 1), pa.int32()), values)
+
+
 def generator(*pieces):
     yield from pieces
 
@@ -56,6 +60,8 @@ FORMS = {
     ),
     "generator of frames": lambda _: generator(FRAME[:1], FRAME[1:]),
     "tuple of different pieces": lambda _: (ROWS.slice(0, 0), Stream(), FRAME[:0]),
+    "views": lambda _: pa.table({"id": ROWS["id"].cast(pa.string_view()), "n": ROWS["n"]}),
+    "runs": lambda _: pa.table({"id": runs(pa.array(["a", "b"]).cast(pa.string_view())), "n": runs(pa.array([1, 2]))}),
     "dict of lists": lambda _: {"id": ["a", "b"], "n": [1, 2]},
     "dict of arrays": lambda _: {"id": np.array(["a", "b"], dtype=object), "n": range(1, 3)},
     "dict of series": lambda _: dict(FRAME.items()),
