@@ -154,7 +154,7 @@ def ingest(
         )
     table = work.with_engine(table)
     if isinstance(plan.source, QueueSource):
-        plan = replace(plan, source=replace(plan.source, table=table.uri))
+        plan = replace(plan, source=replace(plan.source, table=table.uri, goes_on=continuous))
     if changes is not None:
         keys_are_global = is_global(table.config, table._request_for(chosen, plan.options).write)
         events = change_log(

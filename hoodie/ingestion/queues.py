@@ -4,10 +4,14 @@ Messages may come twice and in any order, and one that is not deleted comes agai
 their rows stands, and that commit notes which files it has: a message that comes again adds nothing. A note is kept until the queue
 was empty at a time when each message that was received before could be seen again. The checkpoint is that of Apache Hudi's
 `S3EventsSource`: the time of the last notification, in milliseconds.
+
+A file that may not be read, or whose bucket is not there, stops no other file: somebody may have to give a permission first. Its
+message stays in the queue, and a run that ends ends with an error about it.
 """
 
 from __future__ import annotations
 
+import errno
 import logging
 import re
 import time
@@ -19,11 +23,12 @@ from urllib.parse import quote, urlsplit
 import pyarrow as pa
 
 from hoodie.aws.client import Address, Client, ServiceError
-from hoodie.errors import OptionError, StorageError
+from hoodie.errors import AccessDeniedError, OptionError, StorageError
 from hoodie.ingestion.folders import FolderSource, counts, read_files
 from hoodie.ingestion.formats import DecodedRows
 from hoodie.ingestion.notifications import NewObject, objects_of
 from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round
+from hoodie.model.results import format_count
 from hoodie.options.aws import AwsOptions
 from hoodie.storage.base import FileInfo
 from hoodie.storage.uri import open_storage
@@ -56,6 +61,8 @@ class _Received:
     """By id: one that comes again has another receipt, and the last one counts."""
     objects: dict[str, NewObject] = field(default_factory=dict)
     """By name; of one that is announced twice the later."""
+    names: dict[str, set[str]] = field(default_factory=dict)
+    """By id of a message: of the new files that it announces."""
     bad: list[BadRecord] = field(default_factory=list)
     bytes: int = 0
     last_ms: int = -1
@@ -79,49 +86,96 @@ class QueueSource:
     unwraps: bool = False
     table: str = ""
     """Where the table is. Its own files are none of the source."""
+    goes_on: bool = False
+    """The run does not end: files that cannot be read are no error, but tried again when their messages come again."""
     now_s: Callable[[], float] = time.time
     _folders: dict[str, FolderSource] = field(default_factory=dict)
+    _unread: dict[str, str] = field(default_factory=dict)
+    """Of the last round: files that cannot be read now, by name, and why."""
+    _kept: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Messages that announce such files, of all rounds; hidden for a while."""
+    _reasons: dict[str, str] = field(default_factory=dict)
+    """The same as `_unread`, of all rounds."""
 
     def __str__(self) -> str:
         return f"the queue {self.url}"
 
     def next(self, after: Checkpoint | None, bounds: Bounds, schema: pa.Schema | None) -> Round | None:
         noted = _notes(after)
-        started_ms = int(self.now_s() * 1000)
-        received = self._received(noted, bounds)
-        if not received.objects and not received.bad:
-            self._delete(received.messages)
-            return None
+        while True:
+            known = set(self._kept)
+            started_ms = int(self.now_s() * 1000)
+            received = self._received(noted, bounds)
+            if not received.objects and not received.bad:
+                self._delete(received.messages)
+                break
+            try:
+                round_ = self._round(received, after, schema, noted, started_ms)
+            except BaseException:
+                self._release(received.messages)
+                raise
+            if round_.pieces or round_.bad:
+                return round_
+            if received.is_all or known.issuperset(self._kept):
+                break
+        self._require_all_read()
+        return None
+
+    def _round(
+        self,
+        received: _Received,
+        after: Checkpoint | None,
+        schema: pa.Schema | None,
+        noted: Mapping[str, tuple[str, int]],
+        started_ms: int,
+    ) -> Round:
+        rows, bad = self._read(received, schema)
+        kept = self._keep(received)
+        done = {id: message for id, message in received.messages.items() if id not in kept}
+        read = {name: new for name, new in received.objects.items() if name not in self._unread}
         is_committed = False
 
         def committed() -> None:
             nonlocal is_committed
             is_committed = True
-            self._delete(received.messages)
+            self._delete(done)
 
         def ended() -> None:
             if not is_committed:
                 self._release(received.messages)
 
-        try:
-            rows, bad = self._read(received, schema)
-            last_ms = max(received.last_ms, int(after.text) if after and after.text.isdecimal() else -1)
-            kept_ms = started_ms - (self.visibility_s * 1000 + _MARGIN_MS if received.is_all else _LONGEST_KEPT_MS)
-            taken = {name: note for name, note in noted.items() if note[1] > kept_ms}
-            taken |= {name: (new.version, started_ms) for name, new in received.objects.items()}
-            return Round(
-                rows,
-                Checkpoint(str(last_ms), {_TAKEN: taken}),
-                bad,
-                pieces=len(received.objects),
-                bytes=received.bytes,
-                waiting=0 if received.is_all else self._waiting(),
-                committed=committed,
-                ended=ended,
-            )
-        except BaseException:
-            ended()
-            raise
+        last_ms = max(received.last_ms, int(after.text) if after and after.text.isdecimal() else -1)
+        kept_ms = started_ms - (self.visibility_s * 1000 + _MARGIN_MS if received.is_all else _LONGEST_KEPT_MS)
+        taken = {name: note for name, note in noted.items() if note[1] > kept_ms}
+        taken |= {name: (new.version, started_ms) for name, new in read.items()}
+        return Round(
+            rows,
+            Checkpoint(str(last_ms), {_TAKEN: taken}),
+            bad,
+            pieces=len(read),
+            bytes=sum(new.size_bytes for new in read.values()),
+            waiting=max(0 if received.is_all else self._waiting(), len(self._unread)),
+            committed=committed,
+            ended=ended,
+        )
+
+    def _keep(self, received: _Received) -> Mapping[str, Mapping[str, Any]]:
+        """The messages that announce files which cannot be read: neither deleted nor released, they come again after a while."""
+        kept = {id: received.messages[id] for id, names in received.names.items() if not names.isdisjoint(self._unread)}
+        if kept:
+            self._kept |= kept
+            self._reasons |= self._unread
+            log.warning("%s", _told(self, self._unread))
+        return kept
+
+    def _require_all_read(self) -> None:
+        """Raises StorageError where the run ends: files could not be read. The next run finds their messages at once."""
+        kept, reasons = dict(self._kept), dict(self._reasons)
+        self._kept.clear()
+        self._reasons.clear()
+        if kept and not self.goes_on:
+            self._release(kept)
+            raise StorageError(_told(self, reasons))
 
     def _received(self, noted: Mapping[str, tuple[str, int]], bounds: Bounds) -> _Received:
         """Messages up to the bounds, or up to the end of the queue; at least one that names a new file.
@@ -162,10 +216,12 @@ class QueueSource:
         except ValueError as exc:
             result.bad.append(BadRecord(f"message {message['MessageId']}", str(exc), message["Body"]))
             return
+        names = result.names.setdefault(message["MessageId"], set())
         for new in objects:
             result.last_ms = max(result.last_ms, new.time_ms)
             if not self._counts(new) or new.version <= noted.get(new.name, ("", 0))[0]:
                 continue
+            names.add(new.name)
             before = result.objects.get(new.name)
             if before is None or new.version > before.version:
                 result.bytes += new.size_bytes - (before.size_bytes if before else 0)
@@ -179,12 +235,15 @@ class QueueSource:
         folder = self._folders.get(f"{bucket}/{name}")
         if folder is None:
             storage = open_storage(f"s3://{bucket}/{quote(name)}", self.reached_by or None)
-            folder = self._folders[f"{bucket}/{name}"] = _Announced(storage, self.format, self.unwraps)
+            folder = self._folders[f"{bucket}/{name}"] = _Announced(
+                storage, self.format, self.unwraps, name=f"{bucket}/{name}", unread=self._unread
+            )
         return folder
 
     def _read(self, received: _Received, schema: pa.Schema | None) -> tuple[pa.Table, list[BadRecord]]:
         """In the order of their times, so that the later of two rows of one key wins."""
         files, misplaced = [], []
+        self._unread.clear()
         for new in sorted(received.objects.values(), key=lambda new: (new.time_ms, new.version, new.name)):
             folder, _, path = new.key.partition("/")
             if folder and all(path.split("/")) and "\0" not in path:
@@ -227,14 +286,35 @@ class QueueSource:
             raise StorageError(f"{self} cannot be read: {exc}") from exc
 
 
+@dataclass(frozen=True)
 class _Announced(FolderSource):
-    """A file may be gone before its message is read."""
+    """A file may be gone before its message is read, or be out of reach."""
+
+    name: str = ""
+    """Of the bucket and the folder."""
+    unread: dict[str, str] = field(default_factory=dict)
+    """Gets the files that are out of reach, and why."""
 
     def decoded(self, info: FileInfo, schema: pa.Schema | None) -> DecodedRows:
+        name = f"{self.name}/{info.path}"
         try:
-            return super().decoded(info, schema)
+            rows, bad = super().decoded(info, schema)
         except FileNotFoundError:
-            return DecodedRows(pa.table({}), (BadRecord(info.path, "the file does not exist any more", ""),))
+            rows, bad = pa.table({}), (BadRecord(info.path, "the file does not exist any more", ""),)
+        except StorageError as exc:
+            if not isinstance(exc, AccessDeniedError) and exc.errno != errno.ENOENT:  # a bucket that is not there
+                raise
+            self.unread[name] = exc.strerror or str(exc)
+            rows, bad = pa.table({}), ()
+        return DecodedRows(rows, tuple(each._replace(origin=f"s3://{name}") for each in bad))
+
+
+def _told(source: QueueSource, reasons: Mapping[str, str]) -> str:
+    name, reason = next(iter(reasons.items()))
+    return (
+        f"{format_count(len(reasons), 'file')} of {source} cannot be read, and the queue keeps what announces them. The first is "
+        f"s3://{name}: {reason}. A later run reads them; if they are gone for good, delete their messages"
+    )
 
 
 def _info(new: NewObject, path: str) -> FileInfo:

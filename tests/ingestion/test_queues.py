@@ -14,6 +14,8 @@ from hoodie.errors import OptionError, StorageError
 from hoodie.ingestion import run
 from hoodie.ingestion.queues import QueueSource, queue_source
 from hoodie.ingestion.source import NO_BOUNDS
+from hoodie.storage.object_store import ObjectStorage
+from hoodie.storage.refusals import denied
 from tests.servers.s3 import AWS, BUCKET, shared_moto
 
 
@@ -205,6 +207,71 @@ def test_what_cannot_be_rows_is_set_apart(queue, tmp_path):
     assert "no notification of S3" in kept
     assert "does not exist any more" in kept
     assert queue.left() == (0, 0)
+
+
+def refusing(monkeypatch, *names):
+    """Some files may not be read."""
+    read = ObjectStorage.read
+
+    def refused(self, path, *part):
+        if path.rpartition("/")[2] in names:
+            raise denied("the store refuses it: AccessDenied", f"{self.uri}/{path}")
+        return read(self, path, *part)
+
+    monkeypatch.setattr(ObjectStorage, "read", refused)
+
+
+def test_a_file_that_may_not_be_read_stops_no_other_and_is_read_once_it_may(queue, tmp_path, monkeypatch):
+    table = str(tmp_path / "t")
+    for number in range(12):
+        queue.put(f"{number}.json", {"id": number, "n": 1})
+    with monkeypatch.context() as patched:
+        refusing(patched, "3.json", "11.json")
+        with pytest.raises(StorageError, match=r"2 files of .* cannot be read.*/3\.json: .*AccessDenied.* A later run"):
+            queue.ingest(table, operation="insert", max_files=4)
+    assert rows_of(table) == [(number, 1) for number in range(12) if number not in (3, 11)]
+    assert queue.left() == (2, 0)  # seen again at once
+    assert queue.ingest(table, operation="insert").rows == 2
+    assert rows_of(table) == [(number, 1) for number in range(12)]
+    assert queue.left() == (0, 0)
+
+
+def test_a_file_in_a_bucket_that_is_not_there_stops_no_other(queue, tmp_path):
+    """The message announces a file of each kind: what could be read is not read again."""
+    table, bucket = str(tmp_path / "t"), f"late-{secrets.token_hex(6)}"
+    queue.put("a.json", {"id": 1, "n": 1})
+    (message,) = queue.sqs.receive_message(QueueUrl=queue.url, VisibilityTimeout=0)["Messages"]
+    record = json.loads(message["Body"])["Records"][0]
+    place = {"bucket": {"name": bucket}, "object": {**record["s3"]["object"], "key": "f/b.json"}}
+    queue.sqs.purge_queue(QueueUrl=queue.url)
+    queue.send(json.dumps({"Records": [record, {**record, "s3": place}]}))
+    with pytest.raises(StorageError, match=f"no bucket '{bucket}' in the store: check its name"):
+        queue.ingest(table, operation="insert")
+    with pytest.raises(StorageError, match=f"1 file of .*no bucket '{bucket}'"):
+        queue.ingest(table, operation="insert", dry_run=True)
+    assert (rows_of(table), queue.left()) == ([(1, 1)], (1, 0))
+    queue.s3.create_bucket(Bucket=bucket)
+    queue.s3.put_object(Bucket=bucket, Key="f/b.json", Body=b'{"id": 2, "n": 1}')
+    assert queue.ingest(table, operation="insert").rows == 1
+    assert (rows_of(table), queue.left()) == ([(1, 1), (2, 1)], (0, 0))
+
+
+def test_a_run_that_does_not_end_goes_on_beside_files_that_may_not_be_read(queue, monkeypatch, caplog):
+    refusing(monkeypatch, "a.json")
+    source = replace(queue_source(queue.url, None, queue.options), goes_on=True)
+    queue.put("a.json", {"id": 1, "n": 1})
+    assert source.next(None, NO_BOUNDS, None) is None
+    assert "1 file of the queue" in caplog.text
+    assert queue.left() == (0, 1)  # hidden: it is tried again after a while, and not over and over
+    queue.put("b.json", {"id": 2, "n": 1})
+    assert source.next(None, NO_BOUNDS, None).rows.to_pylist() == [{"id": 2, "n": 1}]
+
+
+def test_records_that_are_set_apart_say_which_file_they_are_of(queue, tmp_path):
+    queue.put("a.json", {"id": 1, "n": 1}, 5)
+    result = queue.ingest(str(tmp_path / "t"))
+    (kept,) = map(json.loads, (tmp_path / "t" / result.rounds[0].quarantine).read_text().splitlines())
+    assert kept["origin"] == f"s3://{BUCKET}/{queue.folder}/a.json"
 
 
 def test_what_counts_in_no_folder_does_not_count_here(queue, tmp_path):
