@@ -25,6 +25,7 @@ from hoodie.engine.base import Records
 from hoodie.errors import OptionError
 from hoodie.ingestion.file_types import FileContent, columns_of, look, looked_again, rows_of_file
 from hoodie.ingestion.folders import FolderSource
+from hoodie.ingestion.queues import is_queue
 from hoodie.ingestion.salvage import with_known_types
 from hoodie.ingestion.source import Bounds, Checkpoint, Round, Source
 from hoodie.ingestion.work import EMBEDDED, INPUT, INPUT_NAME, PreparedRound, as_bad, keyless, without_path
@@ -70,7 +71,10 @@ def ingest(
     """
     for name, address in (("storage_options", target), ("source_options", source)):
         if isinstance(address, str | PathLike):
-            reach_options = {**session_options(spark, str(address)), **(arguments.get(name) or {})}
+            place = (
+                "s3a://" if name == "source_options" and is_queue(str(address)) else str(address)
+            )  # its files are there
+            reach_options = {**session_options(spark, place), **(arguments.get(name) or {})}
             arguments = {**arguments, name: reach_options or None}
     return hoodie.ingest(source, target, work=SparkWork(spark), **arguments)
 

@@ -97,6 +97,19 @@ def test_the_session_says_it_by_the_names_of_s3a(enabled, server):
         enabled.read.format("hoodie").options(**server.options, aws_endpiont="http://x").load(uri).count()
 
 
+def test_files_that_a_queue_announces_are_reached_as_the_session_says(enabled, tmp_path, with_s3a):
+    from tests.ingestion.test_queues import Queue, rows_of  # noqa: PLC0415 - needs moto
+
+    queue, table = Queue(), str(tmp_path / "t")
+    queue.put("a.json", {"id": 1, "n": 1})
+    reach = {"access.key": "aws_access_key_id", "secret.key": "aws_secret_access_key", "endpoint": "aws_endpoint"}
+    with_s3a({f"fs.s3a.{name}": queue.options.pop(ours) for name, ours in reach.items()})
+    with_s3a({"fs.s3a.endpoint.region": "us-east-1"})
+    options = {key: value for key, value in queue.options.items() if key.startswith("hoodie.")}
+    assert pyspark_hoodie.ingest(enabled, queue.url, table, record_key="id", source_options=options).rows == 1
+    assert (rows_of(table), queue.left()) == ([(1, 1)], (0, 0))
+
+
 @pytest.fixture
 def with_s3a(enabled):
     """A session with settings of Hadoop, and a class for S3A, which is not among Spark's jars: nothing may be read through it."""
