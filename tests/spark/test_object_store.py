@@ -98,7 +98,7 @@ def test_the_session_says_it_by_the_names_of_s3a(enabled, server):
 
 
 def test_files_that_a_queue_announces_are_reached_as_the_session_says(enabled, tmp_path, with_s3a):
-    from tests.ingestion.test_queues import Queue, rows_of  # noqa: PLC0415 - needs moto
+    from tests.ingestion.queues import Queue, rows_of  # noqa: PLC0415 - needs moto
 
     queue, table = Queue(), str(tmp_path / "t")
     queue.put("a.json", {"id": 1, "n": 1})
