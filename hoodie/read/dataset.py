@@ -37,18 +37,23 @@ class TableDataset(ds.InMemoryDataset):
     def schema(self) -> pa.Schema:
         return self._scan(None, None).schema
 
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """All rows. pyarrow's `write_dataset` takes them so, for its C++ knows nothing of scans."""
+        return self.scanner().__arrow_c_stream__(requested_schema)
+
     def scanner(  # type: ignore[override]
         self,
-        columns: Sequence[str] | None = None,
+        columns: Sequence[str] | Mapping[str, pc.Expression] | None = None,
         filter: pc.Expression | None = None,
         *_: Any,
         **__: Any,
     ) -> TableScanner:
-        """`columns` are names; the arguments of pyarrow that follow say how it reads files, and have no meaning here."""
+        """`columns` are names, or expressions by the names of their results. The arguments of pyarrow that follow say how it reads
+        files, and have no meaning here.
+        """
         if isinstance(columns, Mapping):
-            raise OptionError(
-                f"columns={columns!r:.80} makes columns of others: give names, and compute with the result"
-            )
+            names = _columns_of(columns, self.schema)
+            return TableScanner(self._scan(names, filter), self._failed, columns)
         return TableScanner(self._scan(None if columns is None else list(columns), filter), self._failed)
 
     def to_table(self, *query: Any, **more: Any) -> pa.Table:
@@ -106,42 +111,92 @@ def _in_memory(dataset: ds.Dataset) -> Any:
     return ds.dataset(dataset.to_table()) if isinstance(dataset, TableDataset) else dataset
 
 
+def _columns_of(computed: Mapping[str, pc.Expression], schema: pa.Schema) -> list[str]:
+    """The columns that the expressions cannot do without: they do not tell them.
+
+    Raises:
+        OptionError: there is no such column, or the types do not fit.
+    """
+    rows = schema.empty_table()
+    try:
+        _computed(rows, computed)
+    except (pa.ArrowException, KeyError, TypeError) as exc:
+        raise OptionError(f"columns={computed!r:.200} does not fit the table: {exc}") from exc
+    return [name for name in schema.names if not _is_computed(rows.drop_columns([name]), computed)]
+
+
+def _is_computed(rows: pa.Table, computed: Mapping[str, pc.Expression]) -> bool:
+    try:
+        _computed(rows, computed)
+    except (pa.ArrowException, KeyError):
+        return False
+    return True
+
+
+def _computed(rows: pa.Table, computed: Mapping[str, pc.Expression]) -> pa.Table:
+    return ds.dataset(rows).to_table(columns=dict(computed))
+
+
 class TableScanner:
     """What takes the place of a pyarrow Scanner."""
 
-    def __init__(self, scan: Query, failed: list[Exception] | None = None) -> None:
+    def __init__(
+        self,
+        scan: Query,
+        failed: list[Exception] | None = None,
+        computed: Mapping[str, pc.Expression] | None = None,
+    ) -> None:
         self._scan = scan
         self._failed = failed
+        self._expressions = computed
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        reader: Any = self.to_reader()
+        return reader.__arrow_c_stream__(requested_schema)
 
     @property
     def projected_schema(self) -> pa.Schema:
+        schema = self._scan.schema
+        return schema if self._expressions is None else _computed(schema.empty_table(), self._expressions).schema
+
+    @property
+    def dataset_schema(self) -> pa.Schema:
         return self._scan.schema
 
-    dataset_schema = projected_schema
-
     def to_reader(self) -> pa.RecordBatchReader:
-        if self._failed is None:
+        if self._failed is None and self._expressions is None:
             return self._scan.to_reader()
-        return pa.RecordBatchReader.from_batches(self._scan.schema, self._noted(self._failed))
+        return pa.RecordBatchReader.from_batches(self.projected_schema, self._noted())
 
-    def _noted(self, failed: list[Exception]) -> Iterator[pa.RecordBatch]:
+    def _noted(self) -> Iterator[pa.RecordBatch]:
         try:
-            yield from self._scan.to_batches()
+            yield from self.to_batches()
         except Exception as exc:
-            failed.append(exc)
+            if self._failed is not None:
+                self._failed.append(exc)
             raise
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        return self._scan.to_batches()
+        if self._expressions is None:
+            return self._scan.to_batches()
+        return self._of_expressions(self._scan.to_batches(), self._expressions)
+
+    def _of_expressions(
+        self, batches: Iterator[pa.RecordBatch], computed: Mapping[str, pc.Expression]
+    ) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from _computed(pa.Table.from_batches([batch]), computed).to_batches()
 
     def to_table(self) -> pa.Table:
-        return self._scan.to_arrow()
+        rows = self._scan.to_arrow()
+        return rows if self._expressions is None else _computed(rows, self._expressions)
 
     def count_rows(self) -> int:
         return self._scan.count()
 
     def head(self, num_rows: int) -> pa.Table:
-        return self._scan.limit(num_rows).to_arrow()
+        rows = self._scan.limit(num_rows).to_arrow()
+        return rows if self._expressions is None else _computed(rows, self._expressions)
 
     def take(self, indices: Any) -> pa.Table:
         return self.to_table().take(indices)

@@ -1,5 +1,7 @@
 """A table as a Dataset: what others ask of it arrives as columns and filters of a scan."""
 
+import secrets
+
 import duckdb
 import polars as pl
 import pyarrow as pa
@@ -77,10 +79,55 @@ def test_what_arrow_does_with_a_dataset_is_done_with_the_rows(table):
     assert few.take([0, 1]).num_rows == few.scanner().take([2, 0]).num_rows == 2
     assert trips.replace_schema(trips.schema).count_rows() == 100
     assert "name" in repr(trips)
-    with pytest.raises(OptionError, match="give names"):
-        trips.to_table(columns={"n": pc.field("id")})
     with pytest.raises(pa.ArrowInvalid, match="ask this dataset by its own methods"):
         other.join(trips, "id")  # Arrow's C++ on the other side
+
+
+def test_columns_are_computed_of_those_that_they_name(watched):
+    trips, scans = watched
+    where = pc.field("day") == "2026-01-03"
+    doubled = {"double": pc.field("n") * 2, "name": pc.field("name"), "one": pc.scalar(1)}
+    found = trips.to_table(columns=doubled, filter=where)
+    assert {*scans[-1].plan.output.names} <= {"n", "name", "day"}
+    assert slices(scans[-1]) == 1
+    plain = ds.dataset(scans[-1].to_arrow()).to_table(columns=doubled)
+    assert sorted(found.to_pylist(), key=repr) == sorted(plain.to_pylist(), key=repr)
+    scanner = trips.scanner(columns=doubled, filter=where)
+    assert scanner.projected_schema == found.schema == scanner.to_reader().schema
+    assert scanner.to_reader().read_all().num_rows == scanner.count_rows() == found.num_rows == 10
+    assert pa.Table.from_batches(trips.to_batches(columns=doubled)).num_rows == 100
+    assert trips.head(3, columns=doubled).column_names == ["double", "name", "one"]
+    assert trips.to_table(columns={"one": pc.scalar(1)}).num_rows == 100
+    (fragment,) = trips.get_fragments(where)
+    assert fragment.to_table(columns={"n": pc.field("n")}).num_rows == 10
+
+
+@pytest.mark.parametrize("wrong", [pc.field("m"), pc.field("name") + 1, "n"])
+def test_columns_that_cannot_be_computed_are_one_sentence(table, wrong):
+    with pytest.raises(OptionError, match="does not fit the table"):
+        table.dataset().to_table(columns={"x": wrong})
+
+
+@pytest.mark.parametrize("form", ["dataset", "few", "scanner", "computed"])
+def test_pyarrow_writes_it_down(table, form, tmp_path):
+    trips = table.dataset()
+    given = {
+        "dataset": trips,
+        "few": trips.filter(pc.field("id") >= 0),
+        "scanner": trips.scanner(),
+        "computed": trips.scanner(columns={name: pc.field(name) for name in trips.schema.names}),
+    }[form]
+    ds.write_dataset(given, tmp_path / "out", format="parquet", partitioning=["day"], partitioning_flavor="hive")
+    assert len(list((tmp_path / "out").iterdir())) == 10
+    back = ds.dataset(tmp_path / "out", partitioning="hive").to_table()
+    assert back.select(["id", "n"]).sort_by("id") == trips.to_table(columns=["id", "n"]).sort_by("id")
+
+
+def test_another_table_takes_its_rows(table):
+    copy = hoodie.create_table(f"memory://{secrets.token_hex(8)}", record_key="id")
+    trips = table.dataset()
+    assert copy.upsert(trips).inserted == 100
+    assert copy.upsert(trips.scanner(filter=pc.field("id") < 5)).updated == 5
 
 
 def test_a_fragment_takes_its_arguments_as_those_of_pyarrow_do(table):
