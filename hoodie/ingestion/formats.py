@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from hoodie.errors import HoodieError, OptionError
+from hoodie.errors import OptionError, UnsupportedTableError
 from hoodie.filegroup.conform import with_plain_types
 from hoodie.format.avro_schema import arrow_from_avro
 from hoodie.ingestion.json_reader import NO_FINITE_NUMBERS, json_types, read_json
@@ -20,6 +21,19 @@ from hoodie.ingestion.source import BadRecord
 
 _LONGEST_CONTENT = 10_000
 _SMALLEST_BLOCK = 1 << 20
+_AVRO_HEADER = fastavro.parse_schema(
+    {
+        "type": "record",
+        "name": "header",
+        "fields": [
+            {"name": "magic", "type": {"type": "fixed", "name": "magic", "size": 4}},
+            {"name": "meta", "type": {"type": "map", "values": "bytes"}},
+            {"name": "sync", "type": {"type": "fixed", "name": "sync", "size": 16}},
+        ],
+    }
+)
+_AVRO_SCHEMA = "avro.schema"
+_AVRO_PARTS = ("type", "fields", "items", "values")
 _MAY_BE_NUMBERS = pa.array(["NaN", "Infinity", "-Infinity"])
 
 
@@ -325,13 +339,35 @@ def decode_parquet(name: str, content: bytes, schema: pa.Schema | None) -> Decod
 def decode_avro(name: str, content: bytes, table_schema: pa.Schema | None) -> DecodedRows:
     """An Avro file of objects; a part of it that is damaged makes all of it bad."""
     try:
-        reader = fastavro.reader(io.BytesIO(content))
-        schema = arrow_from_avro(reader.writer_schema)  # type: ignore[arg-type]
+        reader = fastavro.reader(io.BytesIO(_with_plain_numbers(content)))
+        schema = arrow_from_avro(fastavro.reader(io.BytesIO(content)).writer_schema)  # type: ignore[arg-type]
         return DecodedRows(pa.Table.from_pylist(list(reader), schema))  # type: ignore[arg-type]
-    except HoodieError:
-        raise
+    except UnsupportedTableError as exc:
+        raise UnsupportedTableError(f"{name}: {exc}") from exc
     except Exception as exc:  # noqa: BLE001 - fastavro raises what it runs into
         return _all_bad(name, f"{type(exc).__name__}: {exc}")
+
+
+def _with_plain_numbers(content: bytes) -> bytes:
+    """The Avro file, whose header does not say that numbers are times and texts are UUIDs.
+
+    Arrow takes such values as they are, while Python has no days before the year 1 and after 9999.
+    """
+    file = io.BytesIO(content)
+    header: Any = fastavro.schemaless_reader(file, _AVRO_HEADER, None)
+    header["meta"][_AVRO_SCHEMA] = json.dumps(_without_logical_types(json.loads(header["meta"][_AVRO_SCHEMA]))).encode()
+    fastavro.schemaless_writer(result := io.BytesIO(), _AVRO_HEADER, header)
+    return result.getvalue() + content[file.tell() :]
+
+
+def _without_logical_types(schema: Any) -> Any:
+    """The same but for decimals, of any JSON."""
+    if isinstance(schema, list):
+        return [_without_logical_types(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = schema if schema.get("logicalType") == "decimal" else {k: v for k, v in schema.items() if k != "logicalType"}
+    return {k: _without_logical_types(v) if k in _AVRO_PARTS else v for k, v in kept.items()}
 
 
 def _all_bad(name: str, error: Exception | str) -> DecodedRows:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 import json
 import random
+import uuid
 from datetime import date, datetime
 from decimal import Decimal
+from typing import Any
 
 import fastavro
 import pyarrow as pa
@@ -14,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+from hoodie.errors import UnsupportedTableError
 from hoodie.ingestion.formats import FORMATS, decoder, format_of
 
 KNOWN = pa.schema(
@@ -110,6 +113,49 @@ def test_parquet_and_avro_are_read_whole() -> None:
     }
     fastavro.writer(sink := io.BytesIO(), schema, data.to_pylist())
     assert decoder("avro")("a", sink.getvalue(), None).rows.to_pylist() == data.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "stored"),
+    [
+        ({"type": "string", "logicalType": "uuid"}, [str(uuid.UUID(int=1))], None),
+        ({"type": "int", "logicalType": "date"}, [10**7, -(10**7), 1], pa.date32()),
+        ({"type": "long", "logicalType": "timestamp-millis"}, [2**50, 1], pa.timestamp("us", "UTC")),
+        ({"type": "long", "logicalType": "timestamp-micros"}, [2**62, -(2**62)], pa.timestamp("us", "UTC")),
+        ({"type": "long", "logicalType": "local-timestamp-micros"}, [2**62, 1], pa.timestamp("us")),
+        ({"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}, [Decimal("-1.50")], None),
+    ],
+)
+@pytest.mark.parametrize("codec", ["null", "deflate"])
+def test_values_of_avro_are_those_of_arrow_and_not_those_that_python_has(
+    kind: Any, values: list[Any], stored: pa.DataType | None, codec: str
+) -> None:
+    """Python has no UUID that Arrow takes, and no days before the year 1 and after 9999."""
+    parts = {"a": {"type": "array", "items": kind}, "m": {"type": "map", "values": ["null", kind]}, "v": ["null", kind]}
+    fields = [{"name": name, "type": part} for name, part in parts.items()]
+    schema: Any = {"type": "record", "name": "r", "fields": fields}
+    rows = [{"a": values, "m": {"k": each}, "v": each} for each in values]
+    fastavro.writer(sink := io.BytesIO(), schema, rows, codec=codec)
+    found, bad = decoder("avro")("a", sink.getvalue(), None)
+    assert not bad
+    if stored is None:
+        assert found.column("v").to_pylist() == values
+        assert found.column("a").to_pylist()[0] == values
+        return
+    scale = 1000 if kind["logicalType"] == "timestamp-millis" else 1
+    whole = pa.int32() if stored == pa.date32() else pa.int64()
+    assert found.column("v").cast(stored).cast(whole).to_pylist() == [each * scale for each in values]
+    items = pc.list_flatten(found.column("a")).cast(stored).cast(whole).to_pylist()
+    assert items == [each * scale for each in values] * len(values)
+
+
+def test_an_avro_file_of_what_no_column_can_have_is_named() -> None:
+    schema: Any = {"type": "record", "name": "r", "fields": [{"name": "v", "type": ["int", "string"]}]}
+    fastavro.writer(sink := io.BytesIO(), schema, [{"v": 1}])
+    with pytest.raises(UnsupportedTableError, match=r"^day/a\.avro: column 'v' is a union of int"):
+        decoder("avro")("day/a.avro", sink.getvalue(), None)
+    fastavro.writer(sink := io.BytesIO(), {"type": "long"}, [1])
+    assert "not a record" in decoder("avro")("a", sink.getvalue(), None).bad[0].reason
 
 
 @pytest.mark.parametrize("kind", ["parquet", "avro"])
