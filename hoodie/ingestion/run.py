@@ -141,10 +141,13 @@ def _round(table: HoodieTable, plan: Plan) -> IngestRound | None:
                 raise
             again = again._replace(bad=[*prepared.bad, *again.bad])
             result = _ingest(table, plan, progress, round_, again)
-    return replace(result, seconds=time.monotonic() - started_s)
+    return None if result is None else replace(result, seconds=time.monotonic() - started_s)
 
 
-def _ingest(table: HoodieTable, plan: Plan, progress: Progress, round_: Round, prepared: PreparedRound) -> IngestRound:
+def _ingest(
+    table: HoodieTable, plan: Plan, progress: Progress, round_: Round, prepared: PreparedRound
+) -> IngestRound | None:
+    """None: there is nothing that a commit could hold, such as files with names of columns alone. A later round reads them again."""
     bad = [*round_.bad, *prepared.bad]
     if bad and not plan.keeps_bad:
         first = bad[0]
@@ -164,6 +167,9 @@ def _ingest(table: HoodieTable, plan: Plan, progress: Progress, round_: Round, p
         dry_run=plan.dry_run,
     )
     if not plan.dry_run:
+        if not (bad or round_.waiting or _has_columns(table, prepared)):
+            log.info("%s has no rows yet, and nothing that says what its columns are", plan.source)
+            return None
         result = replace(result, quarantine=_kept_apart(table, plan, progress, bad))
         result = replace(result, instant=_write(table, plan, progress, round_, prepared, len(bad)))
         if round_.committed is not None and result.instant is not None:  # None: another run's batch, not this one
@@ -238,7 +244,13 @@ def _write(
         commits_empty=True,
         stream=StreamBatch(stream_of(plan.name), progress.rounds),
     )
-    return plan.work.write(table, prepared.rows if prepared.size else _no_rows(table), options)
+    is_known = prepared.size or (table.schema is None and _has_columns(table, prepared))
+    return plan.work.write(table, prepared.rows if is_known else _no_rows(table), options)
+
+
+def _has_columns(table: HoodieTable, prepared: PreparedRound) -> bool:
+    """Whether a commit can say the columns, with rows or without."""
+    return table.schema is not None or bool(prepared.rows.columns)
 
 
 def _no_rows(table: HoodieTable) -> pa.Table:

@@ -266,6 +266,32 @@ def test_a_dry_run_writes_nothing_and_makes_nothing(landing: Path, tmp_path: Pat
     assert not (tmp_path / "t").exists()
 
 
+@pytest.mark.parametrize("with_schema", [False, True])
+def test_a_first_file_without_rows_is_no_error(landing: Path, with_schema: bool) -> None:
+    """An export of nothing: names of columns alone, whose types a later file says; or a schema, which a table takes."""
+    t = target()
+    (landing / "1.csv").write_text("id,note\n")
+    os.utime(landing / "1.csv", (1, 1))
+    assert hoodie.ingest(landing, t, record_key="id").rounds == ()
+    if with_schema:
+        pq.write_table(pa.table({"id": pa.array([], pa.int64())}), landing / "2.parquet")
+        (done,) = hoodie.ingest(landing, t).rounds
+        assert (done.rows, done.bad, done.pieces) == (0, 0, 2)
+        assert hoodie.ingest(landing, t).rounds == ()
+        assert hoodie.open_table(t).schema == pa.schema([("id", pa.int64())])
+    (landing / "3.csv").write_text("id,note\n7,a\n")
+    assert hoodie.ingest(landing, t).rows == 1
+    assert ids(t) == [7]
+
+
+def test_a_first_round_that_is_set_apart_as_a_whole_is_read_once(landing: Path) -> None:
+    t = target()
+    (landing / "1.json").write_text('{"id": null, "n": 1}\n{"id": "", "n": 2}\n')
+    (done,) = hoodie.ingest(landing, t, record_key="id").rounds
+    assert (done.rows, done.bad) == (0, 2)
+    assert hoodie.ingest(landing, t).rounds == ()
+
+
 class Given:
     """A source of one piece, in whatever form."""
 

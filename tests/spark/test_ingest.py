@@ -231,3 +231,14 @@ def test_few_records_of_a_topic_are_read_by_the_driver(spark: SparkSession, tmp_
     assert rows(tmp_path / "spark") == rows(tmp_path / "embedded")
     assert kept_apart(tmp_path / "spark") == kept_apart(tmp_path / "embedded")
     assert pyspark_hoodie.ingest(spark, kafka.source(), tmp_path / "spark", changes="postgres").rounds == ()
+
+
+def test_a_first_file_without_rows_says_what_the_columns_are_if_it_knows(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "landing").mkdir()
+    put(tmp_path / "landing", "1.csv", "id,note\n", at_s=1000)
+    t = tmp_path / "t"
+    assert pyspark_hoodie.ingest(spark, tmp_path / "landing", t, record_key="id").rounds == ()
+    pq.write_table(pa.table({"id": pa.array([], pa.int64())}), tmp_path / "landing" / "2.parquet")
+    assert pyspark_hoodie.ingest(spark, tmp_path / "landing", t).rounds[0].pieces == 2
+    assert hoodie.open_table(t).schema == pa.schema([("id", pa.int64())])
+    assert pyspark_hoodie.ingest(spark, tmp_path / "landing", t).rounds == ()
