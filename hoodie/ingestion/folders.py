@@ -7,9 +7,11 @@ new. A time in the future, by a wrong clock, would hide all files until then: th
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -17,10 +19,12 @@ import pyarrow as pa
 from hoodie.engine.base import Records
 from hoodie.errors import OptionError
 from hoodie.ingestion.connect_json import unwrapped
-from hoodie.ingestion.formats import DecodedRows, decoder, format_of, wider
+from hoodie.ingestion.formats import FORMATS, DecodedRows, all_bad, decoder, format_of, uncompressed, wider
 from hoodie.ingestion.salvage import with_known_types
 from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round
 from hoodie.storage.base import FileInfo, Storage
+
+log = logging.getLogger("hoodie")
 
 LATE_MS = 600_000
 """A file may get its time so long before it can be seen."""
@@ -92,6 +96,10 @@ class FolderSource:
             raise OptionError(f"{self} does not exist")
         if not infos and format_of(self.storage.uri) is not None:
             raise OptionError(f"there is nothing below {self.storage.uri}: of a file give the folder that it is in")
+        if self.format is None and not any(counts(info, None) for info in infos):
+            others = [info.path for info in infos if counts(info, "any")]
+            if others:
+                _tell_of_others(str(self), others[0])
         return infos
 
     def decoded(self, info: FileInfo, schema: pa.Schema | None) -> DecodedRows:
@@ -100,9 +108,23 @@ class FolderSource:
         if kind is None:
             raise OptionError(f"{self} has {info.path}, whose format its name does not tell: give format=")
         content = self.storage.read(info.path)
+        try:
+            content = uncompressed(info.path, content)
+        except OSError as exc:
+            return all_bad(info.path, exc)
         if self.unwraps and kind == "json":
             content = b"\n".join(unwrapped(content.splitlines()))
         return decoder(kind)(info.path, content, schema)
+
+
+@lru_cache(maxsize=1000)
+def _tell_of_others(folder: str, path: str) -> None:
+    """Once: a run that does not end looks again and again."""
+    ends = ", ".join(end for _, its_ends in FORMATS.values() for end in its_ends)
+    log.warning(
+        "%s has no file that is read by its name, whose end is one of %s, but others, such as %s: give format=",
+        *(folder, ends, path),
+    )
 
 
 def counts(info: FileInfo, format: str | None) -> bool:

@@ -125,7 +125,9 @@ def _json_rows(
     except pa.ArrowInvalid as exc:
         parts = _halves(content)
         if not parts:
-            bad.append(BadRecord(name, str(exc).partition(" in row ")[0], shown(content.strip())))
+            is_array = content.lstrip().startswith(b"[")
+            reason = "it is an array: each line has to be one object" if is_array else str(exc).partition(" in row ")[0]
+            bad.append(BadRecord(name, reason, shown(content.strip())))
         for part in parts:
             yield from _json_rows(name, part, types, schema, bad)
 
@@ -200,7 +202,7 @@ def decode_csv(name: str, content: bytes, schema: pa.Schema | None) -> DecodedRo
     try:
         pa.array([content], pa.large_binary()).cast(pa.large_string())
     except pa.ArrowInvalid:
-        return _all_bad(name, "it is not UTF-8 text")
+        return all_bad(name, "it is not UTF-8 text")
     content += b"" if content.endswith((b"\n", b"\r")) else b"\n"  # a header alone needs it
     types = {each.name: _csv_type(each.type) for each in schema or () if not pa.types.is_nested(each.type)}
     try:
@@ -218,7 +220,7 @@ def decode_csv(name: str, content: bytes, schema: pa.Schema | None) -> DecodedRo
     try:
         rows = _without_open_end(name, content, _read_csv(name, content, dict.fromkeys(types, pa.string()), bad), bad)
     except pa.ArrowInvalid as exc:
-        return _all_bad(name, exc)
+        return all_bad(name, exc)
     fits = fitting(rows, types)
     for row in rows.filter(pc.invert(fits)).to_pylist():  # the bad ones only
         bad.append(BadRecord(name, "a value is not of its column's type", shown(row)))
@@ -333,7 +335,7 @@ def decode_parquet(name: str, content: bytes, schema: pa.Schema | None) -> Decod
         rows.validate(full=True)  # a text may be none
         return DecodedRows(with_plain_types(rows))
     except (pa.ArrowException, OSError) as exc:
-        return _all_bad(name, exc)
+        return all_bad(name, exc)
 
 
 def decode_avro(name: str, content: bytes, table_schema: pa.Schema | None) -> DecodedRows:
@@ -345,7 +347,7 @@ def decode_avro(name: str, content: bytes, table_schema: pa.Schema | None) -> De
     except UnsupportedTableError as exc:
         raise UnsupportedTableError(f"{name}: {exc}") from exc
     except Exception as exc:  # noqa: BLE001 - fastavro raises what it runs into
-        return _all_bad(name, f"{type(exc).__name__}: {exc}")
+        return all_bad(name, f"{type(exc).__name__}: {exc}")
 
 
 def _with_plain_numbers(content: bytes) -> bytes:
@@ -370,7 +372,8 @@ def _without_logical_types(schema: Any) -> Any:
     return {k: _without_logical_types(v) if k in _AVRO_PARTS else v for k, v in kept.items()}
 
 
-def _all_bad(name: str, error: Exception | str) -> DecodedRows:
+def all_bad(name: str, error: Exception | str) -> DecodedRows:
+    """Nothing of a file can be read."""
     return DecodedRows(pa.table({}), (BadRecord(name, f"the file cannot be read: {error}", ""),))
 
 
@@ -404,9 +407,24 @@ FORMATS: Mapping[str, tuple[Decode, tuple[str, ...]]] = {
 """Name -> how its files are read, and how their names end."""
 
 
+_COMPRESSIONS: Mapping[str, Literal["gzip", "bz2", "zstd"]] = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
+
+
 def format_of(name: str) -> str | None:
-    """By the end of a file's name."""
-    return next((each for each, (_, ends) in FORMATS.items() if name.lower().endswith(ends)), None)
+    """By the end of a file's name, behind which may be that of a compression."""
+    name = name.lower().removesuffix(_compression_of(name))
+    return next((each for each, (_, ends) in FORMATS.items() if name.endswith(ends)), None)
+
+
+def _compression_of(name: str) -> str:
+    """The end of the name, empty if it says none."""
+    return next((end for end in _COMPRESSIONS if name.lower().endswith(end)), "")
+
+
+def uncompressed(name: str, content: bytes) -> bytes:
+    """Raises OSError: it is damaged."""
+    end = _compression_of(name)
+    return pa.CompressedInputStream(pa.BufferReader(content), _COMPRESSIONS[end]).read() if end else content
 
 
 def decoder(kind: str) -> Decode:

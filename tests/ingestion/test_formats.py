@@ -165,9 +165,17 @@ def test_a_damaged_file_is_one_bad_record(kind: str) -> None:
     assert "cannot be read" in bad[0].reason
 
 
+@pytest.mark.parametrize("indent", [None, 1])
+def test_an_array_of_objects_is_told_from_lines_of_them(indent: int | None) -> None:
+    rows, bad = decoder("json")("a.json", json.dumps([{"id": 1}, {"id": 2}], indent=indent).encode(), None)
+    assert rows.num_rows == 0
+    assert bad[0].reason == "it is an array: each line has to be one object"
+
+
 def test_formats_are_known_by_the_ends_of_names() -> None:
     assert {kind: format_of(f"A{ends[0].upper()}") for kind, (_, ends) in FORMATS.items()} == {k: k for k in FORMATS}
-    assert format_of("a.txt") is None
+    assert format_of("a.txt") is format_of("a.gz") is format_of("a.txt.gz") is None
+    assert format_of("A.CSV.GZ") == "csv"
 
 
 @pytest.mark.parametrize("nested", [False, True])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import errno
+import gzip
 import json
 import os
 import secrets
@@ -264,6 +266,36 @@ def test_a_dry_run_writes_nothing_and_makes_nothing(landing: Path, tmp_path: Pat
     (done,) = hoodie.ingest(landing, tmp_path / "t", record_key="id", dry_run=True).rounds
     assert (done.rows, done.instant, done.dry_run) == (1, None, True)
     assert not (tmp_path / "t").exists()
+
+
+def test_compressed_files_are_read_and_damaged_ones_set_apart(landing: Path) -> None:
+    lines = [b'{"id": %d}\n' % n for n in range(6)]
+    whole = gzip.compress(lines[0]) + gzip.compress(lines[1])  # as logs have it that are appended to
+    (landing / "a.jsonl.gz").write_bytes(whole)
+    (landing / "b.JSON.GZ").write_bytes(gzip.compress(lines[2]))
+    (landing / "c.csv.bz2").write_bytes(bz2.compress(b"id\n3\n"))
+    (landing / "d.json.zst").write_bytes(pa.Codec("zstd").compress(lines[4], asbytes=True))
+    (landing / "e.json.gz").write_bytes(whole[:-5])
+    (landing / "f.json.gz").write_bytes(lines[5])
+    (landing / "g.txt.gz").write_bytes(whole)
+    t = target()
+    (done,) = hoodie.ingest(landing, t, record_key="id").rounds
+    assert (done.rows, done.bad, done.pieces) == (5, 2, 6)
+    assert ids(t) == [0, 1, 2, 3, 4]
+
+
+def test_a_folder_of_which_nothing_is_read_is_told_once(landing: Path, caplog: pytest.LogCaptureFixture) -> None:
+    t = hoodie.create_table(target(), {"id": "int64"}, record_key="id")
+    (landing / "_SUCCESS").write_text("hidden")
+    assert hoodie.ingest(landing, t).rounds == ()
+    assert not caplog.records
+    (landing / "a.tsv").write_text("id\n1\n")
+    for _ in range(2):
+        assert hoodie.ingest(landing, t).rounds == ()
+    (told,) = caplog.messages
+    assert "has no file that is read by its name, whose end is one of .json, " in told
+    assert "such as a.tsv: give format=" in told
+    assert hoodie.ingest(landing, t, format="csv").rows == 1
 
 
 @pytest.mark.parametrize("with_schema", [False, True])
