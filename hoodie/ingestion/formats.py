@@ -14,7 +14,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from hoodie.errors import OptionError, UnsupportedTableError
-from hoodie.filegroup.conform import with_plain_types
+from hoodie.filegroup.conform import as_type, with_plain_types
 from hoodie.format.avro_schema import arrow_from_avro
 from hoodie.ingestion.json_reader import NO_FINITE_NUMBERS, json_types, read_json
 from hoodie.ingestion.source import BadRecord
@@ -378,15 +378,28 @@ def all_bad(name: str, error: Exception | str) -> DecodedRows:
 
 
 def plain_rows(rows: pa.Table) -> list[dict[str, Any]]:
-    """As Python has them. It has no days and moments before the year 1 and after 9999: then they are numbers."""
+    """As Python has them. It has no days and moments before the year 1 and after 9999, and not all zones: then they are numbers."""
     try:
         return rows.to_pylist()
-    except (ValueError, OverflowError):
-        for number, field in enumerate(rows.schema):
-            if pa.types.is_temporal(field.type):
-                kind = pa.int32() if pa.types.is_date32(field.type) else pa.int64()
-                rows = rows.set_column(number, field.name, rows.column(number).cast(kind))
-        return rows.to_pylist()
+    except (ValueError, OverflowError, KeyError):
+        columns = [as_type(column, _in_numbers(column.type)) for column in rows.columns]
+        return pa.table(columns, rows.schema.names).to_pylist()
+
+
+def _in_numbers(kind: Any) -> Any:
+    """The type with numbers in place of days and times, at any depth."""
+    types = pa.types
+    if types.is_dictionary(kind):
+        return _in_numbers(kind.value_type)
+    if types.is_struct(kind):
+        return pa.struct([each.with_type(_in_numbers(each.type)) for each in kind])
+    if types.is_map(kind):
+        return pa.map_(kind.key_type, _in_numbers(kind.item_type))
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return pa.list_(_in_numbers(kind.value_type))
+    if types.is_temporal(kind) and not types.is_interval(kind):
+        return pa.int32() if kind.bit_width == 32 else pa.int64()
+    return kind
 
 
 def shown(content: object) -> str:

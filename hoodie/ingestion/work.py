@@ -159,6 +159,11 @@ def _key_column(rows: pa.Table, name: str) -> pa.ChunkedArray | None:
 
 def _is_given(values: pa.ChunkedArray) -> Any:
     """For each row; an empty text is no key."""
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
     given = pc.is_valid(values)
-    is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
-    return pc.and_(given, pc.fill_null(pc.not_equal(values, ""), False)) if is_text else given
+    is_text = any(is_one(values.type) for is_one in _TEXTS)
+    return pc.and_(given, pc.fill_null(pc.greater(pc.binary_length(values), 0), False)) if is_text else given
+
+
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)

@@ -324,6 +324,49 @@ def test_a_first_round_that_is_set_apart_as_a_whole_is_read_once(landing: Path) 
     assert hoodie.ingest(landing, t).rounds == ()
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *(pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())),
+        *(pa.binary(), pa.large_binary(), pa.binary_view()),
+    ],
+    ids=str,
+)
+def test_an_empty_key_is_set_apart_whatever_its_type(landing: Path, kind: pa.DataType) -> None:
+    texts = pa.array(["", "a", None])
+    keys = texts.dictionary_encode().cast(kind) if pa.types.is_dictionary(kind) else texts.cast(kind)
+    pq.write_table(pa.table({"id": keys}), landing / "1.parquet")
+    (done,) = hoodie.ingest(landing, target(), record_key="id").rounds
+    assert (done.rows, done.bad) == (1, 2)
+
+
+FAR = pa.array([2**62], pa.timestamp("us"))
+
+
+@pytest.mark.parametrize(
+    ("values", "shown"),
+    [
+        (FAR, 2**62),
+        (FAR.dictionary_encode(), 2**62),
+        (pa.StructArray.from_arrays([FAR], ["t"]), {"t": 2**62}),
+        (pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), FAR), [2**62]),
+        (pa.MapArray.from_arrays(pa.array([0, 1], pa.int32()), pa.array(["k"]), FAR), [["k", 2**62]]),
+        (pa.array([7], pa.timestamp("us", "Mars/Phobos")), 7),
+        (pa.array([10**7], pa.date32()), 10**7),
+    ],
+    ids=lambda value: str(getattr(value, "type", "")),
+)
+def test_a_row_with_a_time_that_python_has_not_is_set_apart_with_its_number(
+    tmp_path: Path, landing: Path, values: pa.Array, shown: object
+) -> None:
+    pq.write_table(pa.table({"id": pa.array([None], pa.int64()), "t": values}), landing / "1.parquet")
+    (done,) = hoodie.ingest(landing, tmp_path / "t", record_key="id").rounds
+    assert (done.rows, done.bad) == (0, 1)
+    assert done.quarantine is not None
+    kept = json.loads((tmp_path / "t" / done.quarantine).read_text())
+    assert json.loads(kept["content"]) == {"id": None, "t": shown}
+
+
 class Given:
     """A source of one piece, in whatever form."""
 
