@@ -38,6 +38,7 @@ from pyspark_hoodie.dataframe import write_records
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.reach import session_options
 from pyspark_hoodie.schema import given_schema
+from pyspark_hoodie.small_batch import collected
 from pyspark_hoodie.topics import next_of_topics, topics_of
 from pyspark_hoodie.where import quoted
 
@@ -128,12 +129,12 @@ class SparkWork:
         if isinstance(rows, pa.Table):
             return EMBEDDED.with_paths(table, rows)
         paths = {name: path for name in table.config.partition_fields if (path := _path_of(rows.schema, name))}
-        values = _rows_of(rows.select([col(path).alias(name) for name, path in paths.items()]).distinct())
+        values = collected(rows.select([col(path).alias(name) for name, path in paths.items()]).distinct())
         is_bad, reasons = without_path(values, table.config)
         kept, bad = rows, []
         for value, reason in zip(values.filter(pa.array(is_bad)).to_pylist(), reasons):
             is_one = reduce(lambda one, other: one & other, [col(paths[n]).eqNullSafe(v) for n, v in value.items()])
-            bad += as_bad(found := _rows_of(rows.filter(is_one)), [reason] * found.num_rows)
+            bad += as_bad(found := collected(rows.filter(is_one)), [reason] * found.num_rows)
             kept = kept.filter(~is_one)
         return PreparedRound(kept, kept.count(), bad)
 
@@ -173,7 +174,7 @@ def _without_bad_keys(frame: DataFrame, fields: Sequence[str]) -> PreparedRound:
     if not keys:
         return PreparedRound(frame, count)
     has_key = reduce(lambda one, other: one | other, [_is_given(path) for path in keys.values()])
-    bad = _rows_of(frame.filter(~has_key))
+    bad = collected(frame.filter(~has_key))
     return (
         PreparedRound(frame.filter(has_key), count - bad.num_rows, keyless(bad, list(keys)))
         if bad.num_rows
@@ -195,7 +196,3 @@ def _path_of(schema: StructType, name: str) -> str | None:
 def _is_given(path: str) -> Column:
     """An empty text is no key."""
     return col(path).isNotNull() & (col(path).cast("string") != "")
-
-
-def _rows_of(frame: DataFrame) -> pa.Table:
-    return pa.Table.from_pylist([row.asDict(recursive=True) for row in frame.collect()])  # the bad ones only

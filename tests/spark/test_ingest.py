@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 from pathlib import Path
@@ -242,3 +243,26 @@ def test_a_first_file_without_rows_says_what_the_columns_are_if_it_knows(spark: 
     assert pyspark_hoodie.ingest(spark, tmp_path / "landing", t).rounds[0].pieces == 2
     assert hoodie.open_table(t).schema == pa.schema([("id", pa.int64())])
     assert pyspark_hoodie.ingest(spark, tmp_path / "landing", t).rounds == ()
+
+
+def test_compressed_files_views_and_times_that_python_has_not_are_as_without_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder = tmp_path / "landing"
+    folder.mkdir()
+    (folder / "a.json.gz").write_bytes(gzip.compress(b'{"id": "1", "l": ["x"]}\nnonsense\n'))
+    (folder / "b.json.gz").write_bytes(b"damaged")
+    far = pa.array([2**61, 1, 2**61], pa.timestamp("us", "UTC"))
+    texts, lists = (
+        pa.array([None, "b", ""]).cast(pa.string_view()),
+        pa.array([["q"], None, []], pa.list_view(pa.string())),
+    )
+    columns = {"id": texts, "l": lists, "far": far, "s": pa.StructArray.from_arrays([far], ["t"])}
+    pq.write_table(pa.table(columns), folder / "c.parquet")
+    for number, name in enumerate(("a.json.gz", "b.json.gz", "c.parquet")):
+        os.utime(folder / name, (1000 + number, 1000 + number))
+    embedded = hoodie.ingest(folder, tmp_path / "embedded", record_key="id")
+    done = pyspark_hoodie.ingest(spark, folder, tmp_path / "spark", record_key="id")
+    assert (done.rows, done.bad) == (embedded.rows, embedded.bad) == (2, 4)
+    assert rows(tmp_path / "spark") == rows(tmp_path / "embedded")
+    assert kept_apart(tmp_path / "spark") == kept_apart(tmp_path / "embedded")
