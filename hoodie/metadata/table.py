@@ -300,7 +300,7 @@ class MetadataTable:
         if not archived.issuperset(unknown_times(timeline, own)):
             past = ArchivedTimeline(self._table, config.history_folder, layout=config.layout, cache=self._cache)
             archived |= {each.time for each in past.instants}
-        reason = why_not(timeline, own, archived)
+        reason = why_not(timeline, own, archived, is_undoing=bool(self._held))
         if reason is not None:
             raise CorruptFileError(reason)
         own_past = ArchivedTimeline(self._storage, history, layout=layout, cache=self._cache)

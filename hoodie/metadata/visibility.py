@@ -29,10 +29,13 @@ _CHANGES_FILES = WRITES | {Action.CLEAN, Action.ROLLBACK, Action.RESTORE}
 """Actions of a table that the metadata table has to have heard of; a restore by an instant of its own."""
 
 
-def why_not(table: Timeline, metadata: Timeline, archived: Collection[InstantTime] = ()) -> str | None:
+def why_not(
+    table: Timeline, metadata: Timeline, archived: Collection[InstantTime] = (), *, is_undoing: bool = False
+) -> str | None:
     """Why the metadata table does not show what this timeline of its table shows; None where it does.
 
-    `archived`: instants of the table that are in its archive, of those that `unknown_times` gives.
+    `archived`: instants of the table that are in its archive, of those that `unknown_times` gives. `is_undoing`: it is asked by who
+    carries out the restore or rollback that is pending, or writes beside one.
     """
     if not metadata.commits:
         return "it has no completed commit"
@@ -43,6 +46,9 @@ def why_not(table: Timeline, metadata: Timeline, archived: Collection[InstantTim
         if time not in archived:
             return f"it holds a delta commit of {time}, of which the table's timeline says nothing"
     covers = _cover(metadata)
+    undoing = table.pending(Action.RESTORE, Action.ROLLBACK)
+    if undoing and not is_undoing and _may_cover_undone(table, covers):
+        return f"it may have been built from rows that {undoing[-1]} takes back"
     for instant in table:
         is_missing = instant.is_completed and instant.time not in metadata.completed_times and not covers(instant)
         if is_missing and instant.action in _CHANGES_FILES:
@@ -138,6 +144,14 @@ def _synced(metadata: Timeline) -> frozenset[InstantTime]:
             later = (each for each in metadata.commits if each.action is Action.DELTACOMMIT)
             result.update([min((each.time for each in later if each.time > restore.time), default=InstantTime(""))])
     return frozenset(result)
+
+
+def _may_cover_undone(table: Timeline, covers: Callable[[Instant], bool]) -> bool:
+    """Whether the first state may have been built from what a restore or a rollback at work takes back: that is later than the newest
+    commit that stays, or pending again.
+    """
+    newest = table.latest_commit
+    return newest is None or covers(newest) or any(map(covers, table.pending_writes))
 
 
 def _cover(metadata: Timeline) -> Callable[[Instant], bool]:

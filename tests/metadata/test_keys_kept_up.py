@@ -231,6 +231,40 @@ def test_a_clustering_that_dies_at_any_call_leaves_no_places_behind(kind):
         check(storage)
 
 
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("undo", ["restore", "rollback"])
+def test_an_index_made_from_rows_that_go_is_not_asked_while_they_go(kind, version, undo):
+    """They have no delta commit in the metadata table, which was made later, that would say so."""
+    everywhere = {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"}
+    storage, clock = new_table(table_type=kind, more=everywhere | {"hoodie.write.table.version": version})
+    writer = opened(storage, clock, everywhere, cache=Cache())
+    writer.upsert(pa.concat_tables([some(range(3)), some([9], "d")]))
+    writer.upsert(some(range(3), "d", ts=2))  # into the file group that is there
+    table = opened(storage, clock, INDEX | KEYS, cache=Cache())
+    old, new = table.timeline.commits
+    table.build_index("record_index")
+    begin, faulty = storage.snapshot(), FaultStorage(storage)
+    states = [rows_of(table.scan(as_of=commit.time).to_arrow()) for commit in (old, new)]
+
+    def take_back():
+        dying = opened(faulty, clock, cache=Cache())
+        return dying.restore(old.time) if undo == "restore" else dying.rollback(new.time)
+
+    take_back()
+    concerned = [call for call in faulty.trace if "commit" in call.path or f".{undo}" in call.path]
+    for fault in (Fault(call.n, "after") for call in concerned):
+        storage.restore(begin)
+        faulty.revive([fault])
+        with pytest.raises(InjectedFault):
+            take_back()
+        reader = opened(storage, options=INDEX, cache=Cache())
+        asked = [f"k{n}" for n in (0, 1, 2, 9)]
+        assert rows_of(reader.lookup(asked).to_arrow()) == rows_of(reader.scan().to_arrow()), fault
+        assert rows_of(reader.scan().to_arrow()) in states, fault
+    opened(storage, clock, INDEX | KEYS, cache=Cache()).upsert(some([1, 20], part="e", ts=20))
+    check(storage)
+
+
 def test_a_stale_copy_of_the_metadata_table_is_dropped_and_no_row_is_twice_there(kind):
     storage, table = made(kind)
     copy = {

@@ -119,6 +119,20 @@ def test_a_rollback_needs_none():
     assert "lacks" in why([done(1, 2, "commit"), done(7, 8, "clean")], [FIRST_V9])
 
 
+@pytest.mark.parametrize("undoing", ["rollback", "restore"])
+def test_a_first_state_is_refused_while_a_commit_before_it_may_be_taken_back(undoing):
+    """That is pending again, or not shown; it has no delta commit. One that has one is known by it."""
+    pending = f"{t(9)}.{undoing}.requested"
+    again = [f"{t(3)}.commit.requested", f"{t(3)}.inflight"]
+    first = FIRST_V9.replace(t(5), t(7))
+    assert "takes back" in why([done(1, 2, "commit"), pending], [first])
+    assert "takes back" in why([pending], [first])
+    assert "takes back" in why([done(1, 8, "commit"), *again, pending], [first, done(1, 7)])
+    assert why([done(6, 8, "commit"), pending], [FIRST_V9, done(6, 7)]) is None
+    timelines = later(done(1, 2, "commit"), pending), later(first)
+    assert why_not(*timelines, is_undoing=True) is None
+
+
 def test_a_compaction_has_merged_what_was_completed_before_it_began():
     table = [done(6, 8, "commit"), f"{t(9)}.commit.requested", f"{t(9)}.inflight"]
     merged = [FIRST_V9, done(6, 7), done(11, 12, "commit")]
