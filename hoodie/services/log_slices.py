@@ -126,11 +126,12 @@ def _named_by(inflight: CommitMetadata | None) -> frozenset[FileGroupId] | None:
 def is_explained(context: TableContext, file_slice: FileSlice, timeline: Timeline) -> bool:
     """Whether every log of the slice is accounted for; a slice with another one waits until that is rolled back.
 
-    A log file that no active commit names is accounted for when it holds rollback blocks only, when its commit was
+    A log file that no active commit names is accounted for when it holds rollback blocks only, when its commit was taken back or
     archived, or when its commit completed without it (a dead attempt's leftover, which no reader of ours counts). What a log
     compaction left that is still pending says nothing that other logs do not say.
     """
     merging = frozenset(i.time for i in timeline.pending(Action.LOGCOMPACTION))
+    unknown_times, taken_back = set(), set()
     for item in file_slice.logs:
         if item.committed_bytes is not None:
             continue
@@ -141,20 +142,27 @@ def is_explained(context: TableContext, file_slice: FileSlice, timeline: Timelin
                 return False  # on HDFS: somebody writes it at this moment
             raise
         for block in scan_blocks(data):
-            if isinstance(block, LogBlock) and block.kind is not BlockKind.COMMAND:
-                instant = block.header.get(HeaderKey.INSTANT_TIME, "")
-                if instant in merging:
-                    continue
-                if not timeline.sees(instant) and not _disarmed(context.active, timeline, instant):
-                    return False
-    return True
+            if not isinstance(block, LogBlock):
+                continue
+            if block.kind is BlockKind.COMMAND:
+                taken_back.add(block.header.get(HeaderKey.TARGET_INSTANT_TIME, ""))
+            elif (instant := block.header.get(HeaderKey.INSTANT_TIME, "")) not in merging and not timeline.sees(
+                instant
+            ):
+                unknown_times.add(instant)
+    if not timeline.pending(Action.ROLLBACK, Action.RESTORE):  # who is at it may yet add to the slice
+        unknown_times -= taken_back
+    return all(_is_undone(context.active, timeline, each) for each in unknown_times)
 
 
-def _disarmed(active: ActiveTimeline, timeline: Timeline, instant: str) -> bool:
+def _is_undone(active: ActiveTimeline, timeline: Timeline, instant: str) -> bool:
+    """Whether a rollback or a restore has taken it back: of a log that came after that, or that has no block which says so."""
     return any(
-        active.rollback_target(r) == instant
-        for r in timeline
-        if r.action is Action.ROLLBACK and r.is_completed and r.time > instant
+        active.rollback_target(each) == instant
+        if each.action is Action.ROLLBACK
+        else each.action is Action.RESTORE and any(time == instant for time, _ in active.planned_to_undo(each))
+        for each in timeline
+        if each.is_completed and each.time > instant
     )
 
 

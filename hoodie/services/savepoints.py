@@ -26,7 +26,7 @@ from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.critical import refuse_amid_restore, under_lock
 from hoodie.txn.participants import before_completion
-from hoodie.undo.restore_run import finish_restore
+from hoodie.undo.restore_run import after_restores
 from hoodie.view.context import Snapshot, TableContext
 from hoodie.view.retention import Retention
 
@@ -41,7 +41,7 @@ def make_savepoint(context: TableContext, instant_time: InstantTime | None, comm
         CommitConflictError: it has a savepoint, a clean deletes files of its state, or a restore is at work.
     """
     context = context.on_storage()
-    _finish_restores(context)
+    after_restores(context)
     for _ in range(_TRIES):
         snapshot = context.snapshot()
         commit = _commit(snapshot, instant_time, table=context.storage.uri)
@@ -72,7 +72,7 @@ def drop_savepoint(context: TableContext, instant_time: InstantTime) -> None:
         InstantNotFoundError: there is none at that instant.
         CommitConflictError: a restore is at work, commits were archived all the time, or its commit cannot be archived yet.
     """
-    _finish_restores(context)
+    after_restores(context)
     for _ in range(_TRIES):
         timeline = context.active.load()
         if _drop(context, timeline, instant_time, add_left_behind(context, timeline, instant_time)):
@@ -173,16 +173,6 @@ def _put(
 def _put_inflight(active: ActiveTimeline, inflight: Instant) -> None:
     if not active.exists(inflight):
         active.create(inflight)
-
-
-def _finish_restores(context: TableContext) -> None:
-    """Carry on a restore whose process died, and wait for one whose process lives.
-
-    Raises:
-        CommitConflictError: it is still being run after as long as one waits for the lock.
-    """
-    for restore in context.active.load().pending(Action.RESTORE):
-        finish_restore(context, restore)
 
 
 def _user() -> str:

@@ -17,11 +17,11 @@ from hoodie.services.catalog import SERVICES
 from hoodie.services.cleaning import CLEANING
 from hoodie.services.figures import record_service
 from hoodie.telemetry import note, span
-from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.pending import being_run, no_plan, run_failed
 from hoodie.txn.gate import PATIENCE_S
 from hoodie.txn.heartbeat import Life, life_of
 from hoodie.undo.recovery import rollback_failed, take_back
+from hoodie.undo.restore_run import after_restores
 from hoodie.view.context import TableContext
 
 R = TypeVar("R")
@@ -58,14 +58,14 @@ def run_pending(
     service.require_fit(context)
     table = context.storage.uri
     if instant is not None:
-        plan = next((i for i in _pending(service, context.active) if i.time == instant), None)
+        plan = next((i for i in _pending(service, context) if i.time == instant), None)
         if plan is None:
             raise InstantNotFoundError(no_plan(service.action, instant, table=table))
         return [_run(service, context, plan, options)]
     budget = budget or Budget(None)
     results: list[R] = []
     tried_times: set[str] = set()
-    while (plan := _next(_pending(service, context.active), tried_times)) is not None and budget.allows_another():
+    while (plan := _next(_pending(service, context), tried_times)) is not None and budget.allows_another():
         tried_times.add(plan.time)
         try:
             results.append(_run(service, context, plan, options))
@@ -83,8 +83,8 @@ def settle(context: TableContext, options: WriteOptions) -> None:
     run_pending(CLEANING, context, options)
 
 
-def _pending(service: Service[object], active: ActiveTimeline) -> tuple[Instant, ...]:
-    return active.load().pending(service.action)
+def _pending(service: Service[object], context: TableContext) -> tuple[Instant, ...]:
+    return after_restores(context).pending(service.action)
 
 
 def _next(pending: Iterable[Instant], tried_times: set[str]) -> Instant | None:

@@ -27,6 +27,7 @@ from hoodie.storage.base import FileInfo, Storage
 from hoodie.timeline.active import ActiveTimeline
 from hoodie.timeline.archive_writer import archive_writer_of
 from hoodie.timeline.pending import being_restored
+from hoodie.timeline.timeline import Timeline
 from hoodie.txn.completion import complete
 from hoodie.txn.critical import under_lock
 from hoodie.txn.earlier_writers import Patience
@@ -39,6 +40,15 @@ from hoodie.view.context import TableContext
 log = logging.getLogger("hoodie")
 
 _PARTITIONS_A_TASK = 64
+
+
+def after_restores(context: TableContext) -> Timeline:
+    """The timeline when no restore is at work any more; as `finish_restore`, of all that are."""
+    timeline = context.active.load()
+    restores = timeline.pending(Action.RESTORE)
+    for restore in restores:
+        finish_restore(context, restore)
+    return context.active.load() if restores else timeline
 
 
 def finish_restore(context: TableContext, restore: Instant) -> None:

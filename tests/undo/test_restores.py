@@ -393,6 +393,55 @@ def test_who_makes_or_drops_a_savepoint_finishes_a_restore_whose_process_died(ki
         assert leftovers(scene.storage) == stray_files(scene.storage, scene.table) == []
 
 
+ACTIONS = {
+    "run_compaction": lambda table: table.run_compaction(),
+    "run_clustering": lambda table: table.run_clustering(),
+    "run_log_compaction": lambda table: table.run_log_compaction(),
+    "compact": lambda table: table.compact(),
+    "cluster": lambda table: table.cluster(["val"]),
+    "clean": lambda table: table.clean(),
+    "expire_partitions": lambda table: table.expire_partitions(days=1),
+    "services": lambda table: table.services().run_once(),
+    "add_column": lambda table: table.alter.add_column("fresh", "string"),
+    "delete": lambda table: table.delete(where="id = 'new'"),
+    "upgrade": lambda table: table.upgrade(9),
+}
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_whatever_comes_next_finishes_a_restore_whose_process_died(action):
+    """With a plan that is older than the commit it goes back to."""
+    scene = Scene("MERGE_ON_READ", turns=3)
+    assert scene.table.schedule_compaction()
+    later = [scene.table.upsert(batch([Input("new", "c", turn, turn)])).instant for turn in range(2)]
+    died_when_planned(scene, later[0])
+    shown = [row for row in snapshot_of(scene.fresh()) if action != "delete" or row[0] != "new"]
+    ACTIONS[action](scene.fresh())
+    assert not scene.fresh().timeline.pending(Action.RESTORE)
+    assert snapshot_of(scene.fresh()) == shown
+    scene.fresh().delete(where="id = 'k1'")
+    assert leftovers(scene.storage) == stray_files(scene.storage, scene.fresh()) == []
+
+
+@pytest.mark.parametrize("undo", ["restore", "rollback"])
+def test_file_groups_with_logs_that_were_taken_back_are_compacted_clustered_and_upgraded(undo):
+    """All that is left of these logs is a block that disarms them; no active commit names them."""
+    for act in (
+        lambda table: table.compact(),
+        lambda table: table.cluster(["val"]),
+        lambda table: table.upgrade(9),
+    ):
+        scene = Scene("MERGE_ON_READ", turns=2)
+        if undo == "restore":
+            scene.table.restore(scene.instants[0])
+        else:
+            scene.table.rollback(scene.instants[1])
+        assert all(each.logs for each in scene.fresh()._context.snapshot().view.latest_slices())
+        act(scene.fresh())
+        assert not any(each.logs for each in scene.fresh()._context.snapshot().view.latest_slices())
+        assert snapshot_of(scene.fresh()) == scene.rows[0]
+
+
 def test_a_savepoint_that_stands_is_no_error_whatever_becomes_of_its_inflight_file(kind):
     scene = Scene(kind, turns=1)
     trial, clock = copy_of(scene.storage)
