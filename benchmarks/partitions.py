@@ -2,7 +2,8 @@
 
     python -m benchmarks.partitions --peers .venv-bench-embedded/bin/python
 
-Each round runs every system once, in a process of its own: a first load, an upsert of all rows, and an upsert into ten partitions.
+Each round runs every system once, in a process of its own: a first load, an upsert of all rows, and an upsert into ten partitions. The
+process has written a small table before, so that its imports are not among the figures.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ SYSTEMS = {"hoodie, power_cut": "power_cut", "hoodie, process": "process", "delt
 _ROWS = 10
 """Of each partition."""
 _FEW = 10
+_WARM_UP = 20
 
 
 def main() -> int:
@@ -33,21 +36,26 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--peers", default=sys.executable, help="the interpreter of an environment with deltalake")
     parser.add_argument("--system", choices=SYSTEMS, help="run this one here")
+    parser.add_argument("--folder", help="where the tables of --system go")
     given = parser.parse_args()
     if given.system:
-        with tempfile.TemporaryDirectory() as folder:
-            _run(given.system, given.partitions, folder)
+        _run(given.system, _WARM_UP, os.path.join(given.folder, "small"), silent=True)
+        _run(given.system, given.partitions, os.path.join(given.folder, "t"))
         return 0
-    for _ in range(given.rounds):
-        for system, durability in SYSTEMS.items():
-            python = sys.executable if durability else given.peers
-            argv = [python, "-m", "benchmarks.partitions", "--system", system, "--partitions", str(given.partitions)]
-            subprocess.run(argv, check=True)
+    # All tables stay to the end: ext4 passes over inodes that were freed in the last minute, one by one, when it makes a file.
+    with tempfile.TemporaryDirectory() as folder:
+        for turn in range(given.rounds):
+            for number, (system, durability) in enumerate(SYSTEMS.items()):
+                python = sys.executable if durability else given.peers
+                argv = [python, "-m", "benchmarks.partitions", "--partitions", str(given.partitions)]
+                here = ["--system", system, "--folder", os.path.join(folder, f"{turn}-{number}")]
+                subprocess.run([*argv, *here], check=True)
     return 0
 
 
-def _run(system: str, partitions: int, folder: str) -> None:
-    path, durability = os.path.join(folder, "t"), SYSTEMS[system]
+def _run(system: str, partitions: int, path: str, *, silent: bool = False) -> None:
+    durability = SYSTEMS[system]
+    measure = partial(_measure, system, silent=silent)
     batches = [_rows(partitions, _ROWS * partitions, value) for value in (1, 2)]
     few = _rows(partitions, _FEW, 3)
     if durability:
@@ -56,9 +64,9 @@ def _run(system: str, partitions: int, folder: str) -> None:
         table = hoodie.create_table(
             path, record_key="id", partition_by="p", ordering="ts", table_type="MERGE_ON_READ", options=options
         )
-        _measure(system, "load", lambda: table.upsert(batches[0]))
-        _measure(system, "upsert", lambda: table.upsert(batches[1]))
-        _measure(system, "upsert into ten", lambda: table.upsert(few))
+        measure("load", lambda: table.upsert(batches[0]))
+        measure("upsert", lambda: table.upsert(batches[1]))
+        measure("upsert into ten", lambda: table.upsert(few))
         return
     delta: Any = importlib.import_module("deltalake")
 
@@ -67,9 +75,9 @@ def _run(system: str, partitions: int, folder: str) -> None:
         merged = delta.DeltaTable(path).merge(rows, where, source_alias="s", target_alias="t")
         merged.when_matched_update_all().when_not_matched_insert_all().execute()
 
-    _measure(system, "load", lambda: delta.write_deltalake(path, batches[0], partition_by=["p"]))
-    _measure(system, "upsert", lambda: merge(batches[1]))
-    _measure(system, "upsert into ten", lambda: merge(few))
+    measure("load", lambda: delta.write_deltalake(path, batches[0], partition_by=["p"]))
+    measure("upsert", lambda: merge(batches[1]))
+    measure("upsert into ten", lambda: merge(few))
 
 
 def _rows(partitions: int, count: int, value: int) -> pa.Table:
@@ -77,12 +85,13 @@ def _rows(partitions: int, count: int, value: int) -> pa.Table:
     return pa.table({"id": ids, "p": [f"p{n % partitions:05d}" for n in ids], "ts": np.full(count, value)})
 
 
-def _measure(system: str, case: str, act: Callable[[], object]) -> None:
+def _measure(system: str, case: str, act: Callable[[], object], *, silent: bool) -> None:
     began_s, before = time.monotonic(), os.times()
     act()
     after, wall_s = os.times(), time.monotonic() - began_s
     user_s, system_s = after.user - before.user, after.system - before.system
-    print(f"{system:18} {case:16} wall {wall_s:6.2f} s, user {user_s:6.2f} s, system {system_s:6.2f} s", flush=True)
+    if not silent:
+        print(f"{system:18} {case:16} wall {wall_s:6.2f} s, user {user_s:6.2f} s, system {system_s:6.2f} s", flush=True)
 
 
 if __name__ == "__main__":

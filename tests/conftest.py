@@ -14,7 +14,7 @@ from tests.placed import SERVER, TRIED
 from tests.public_tables import PublicTable, public_table
 from tests.servers.java import SHORT_LIVED
 from tests.servers.zookeeper import ZooKeeper, zookeeper
-from tests.small_files import treat_small_files
+from tests.small_files import set_few_rows, treat_small_files
 from tests.table_version import make_new_tables_of_it
 
 # Derandomised: a failure seen once is seen by everybody. No deadline, and no check how long values take to make: the machines
@@ -49,8 +49,7 @@ def files_take_rows_by_their_size(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def columns_have_dictionaries(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in the large files of users: a test's small table would hardly have one."""
-    for module in ("hoodie.filegroup.base_writer", "hoodie.format.parquet_file"):
-        monkeypatch.setattr(f"{module}.FEW_ROWS", 3)
+    set_few_rows(monkeypatch, 3)
 
 
 @pytest.fixture

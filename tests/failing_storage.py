@@ -17,6 +17,7 @@ _CALLS = (
         "open_output",
         "create_new",
         "create_missing",
+        "create_all",
         "replace",
         "read_tagged",
         "swap",

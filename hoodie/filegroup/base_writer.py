@@ -28,7 +28,7 @@ from hoodie.hashes.of_keys import map_hash
 from hoodie.model.late import for_the_same
 from hoodie.model.meta_fields import FILE_NAME, RECORD_KEY
 from hoodie.model.names import join
-from hoodie.model.plans import WriteContext
+from hoodie.model.plans import FileOptions, WriteContext
 from hoodie.model.statistics import ValueRange
 from hoodie.storage.base import Storage
 
@@ -43,6 +43,10 @@ _LEAST_GROUP_BYTES = 4 * 1024 * 1024
 _IN_MEMORY_BYTES = 1024 * 1024
 """Arrow bytes of a whole file up to which it is written by one call, and not column by column."""
 _SAMPLE_ROWS = 8192
+_TINY_BYTES = 4096
+"""Arrow bytes of a whole file up to which its pages are Snappy's in place of zstd's. zstd makes a context for each page: it doubles
+what such a file costs (ten rows of ten columns: 0.35 ms of CPU, else 0.20), and saves 4 % of its bytes.
+"""
 
 
 class _Columns:
@@ -54,6 +58,8 @@ class _Columns:
         columns = stored_schema(schema if context.unstored is None else context.unstored.stored_schema(schema))
         self.stored = schema_with(columns, STORED_VARIANT)
         self.has_variants = self.stored is not columns
+        self.as_rows = self.stored.equals(schema, check_metadata=True)
+        """Files have the rows as they are, with the name of the file."""
         self.has_floats = any(has_floats(field.type) for field in self.stored)
         self._stated = stated_columns(self.stored)
         at = schema.get_field_index(FILE_NAME)
@@ -259,18 +265,39 @@ class BaseFileWriter:
         if self._writer is None:
             self._sink = self._sink or sink_over(self._file)
             self._dictionaries = dictionary_columns(first, plain=self._plain)
-            self._writer = parquet_writer(
+            self._writer = new_parquet(
                 self._sink,
                 first.schema,
-                compression=self._options.compression,
-                store_schema=False,  # the Arrow schema in the footer would only repeat the Parquet one
-                use_dictionary=self._dictionaries,
-                write_page_index=False,
-                data_page_size=_PAGE_BYTES,
-                metadata_collector=self._footers,
-                write_page_checksum=True,  # as Hudi's writers: zstd by itself does not notice a flipped bit
+                self._options,
+                rows_bytes=first.nbytes,
+                dictionaries=self._dictionaries,
+                footers=self._footers,
             )
         return self._writer
+
+
+def new_parquet(
+    sink: pa.NativeFile,
+    schema: pa.Schema,
+    options: FileOptions,
+    *,
+    rows_bytes: int,
+    dictionaries: Sequence[str] = (),
+    footers: list[pq.FileMetaData] | None = None,
+) -> Any:
+    """A writer of a base file whose first rows have so many bytes; `footers` gets what it says of the file."""
+    is_tiny = options.compression == "zstd" and rows_bytes <= _TINY_BYTES
+    return parquet_writer(
+        sink,
+        schema,
+        compression="snappy" if is_tiny else options.compression,
+        store_schema=False,  # the Arrow schema in the footer would only repeat the Parquet one
+        use_dictionary=list(dictionaries),
+        write_page_index=False,
+        data_page_size=_PAGE_BYTES,
+        metadata_collector=footers,
+        write_page_checksum=True,  # as Hudi's writers: zstd by itself does not notice a flipped bit
+    )
 
 
 def close_parquet(

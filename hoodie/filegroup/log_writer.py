@@ -38,6 +38,7 @@ def write_log_file(
     content: bytes | None = None,
     partial: bool = False,
     positions: Positions | None = None,
+    later: list[tuple[str, bytes | memoryview]] | None = None,
 ) -> int:
     """Write data blocks, then a delete block, as one file in the staging folder; gives its size in bytes.
 
@@ -48,6 +49,7 @@ def write_log_file(
         content: of the one block that has the data, where it is encoded already.
         partial: the data have some of the table's columns only.
         positions: of data and deletes, which are in the order of their places then.
+        later: gets the file in place of the staging folder; who gives it writes many at once.
     """
     header = {HeaderKey.INSTANT_TIME: context.instant, HeaderKey.SCHEMA: schema_text(avro)}
     if partial:
@@ -66,7 +68,11 @@ def write_log_file(
         content=content,
         positions=positions,
     )
-    with open_staged(storage, join(context.staging, name), folder=context.staging) as file:
+    staged = join(context.staging, name)
+    if later is not None:
+        later.append((staged, b"".join(blocks)))
+        return len(later[-1][1])
+    with open_staged(storage, staged, folder=context.staging) as file:
         return sum(map(file.write, blocks))
 
 

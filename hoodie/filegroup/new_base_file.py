@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from typing import Any
+
+import pyarrow as pa
 
 from hoodie.filegroup.base_writer import BaseFileWriter, RowGroups
 from hoodie.filegroup.change_log import ChangeLog
@@ -15,7 +18,8 @@ from hoodie.model.late import for_the_same
 from hoodie.model.meta_fields import without_meta_fields
 from hoodie.model.names import BaseFileName, LogFileName, WriteToken, format_base_file, format_log_file, join
 from hoodie.model.payloads import WriteStat
-from hoodie.model.plans import StagedFile, WriteContext, WriteResult
+from hoodie.model.plans import CreateTask, StagedFile, WriteContext, WriteResult
+from hoodie.model.statistics import ValueRange
 from hoodie.storage.base import Storage
 
 STAGE = 0
@@ -45,7 +49,7 @@ class NewBaseFile:
         self.partition_path = file_slice.group.partition_path if file_slice else partition_path
         self.file_id = file_slice.group.file_id if file_slice else file_id
         token = str(WriteToken(number, STAGE, attempt))
-        self.name = format_base_file(BaseFileName(self.file_id, token, context.instant))
+        self.name = base_file_name(context, attempt, number=number, file_id=self.file_id)
         self.final = join(self.partition_path, self.name)
         log = format_log_file(LogFileName(self.file_id, context.instant, 1, token, ".cdc"))
         self.change_log = join(self.partition_path, log)
@@ -65,6 +69,10 @@ class NewBaseFile:
 
     def __exit__(self, *exc: Any) -> None:
         self.out.__exit__(*exc)
+
+
+def base_file_name(context: WriteContext, attempt: int, *, number: int, file_id: str) -> str:
+    return format_base_file(BaseFileName(file_id, str(WriteToken(number, STAGE, attempt)), context.instant))
 
 
 def _entries_of(file_slice: FileSlice, context: WriteContext) -> int:
@@ -90,6 +98,29 @@ def base_result(
     )
     file = StagedFile(writer.out.staged, writer.final, marker)
     return WriteResult(stat, file, writer.out.ranges, change_log=None if changes is None else changes.file)
+
+
+def create_result(
+    context: WriteContext,
+    task: CreateTask,
+    name: str,
+    rows: int,
+    size_bytes: int,
+    ranges: Mapping[str, ValueRange],
+    keys: pa.Array | None,
+) -> WriteResult:
+    """What the first base file of a file group comes to."""
+    final = join(task.partition_path, name)
+    stat = WriteStat(
+        file_id=task.file_id,
+        partition_path=task.partition_path,
+        path=final,
+        num_writes=rows,
+        num_inserts=rows,
+        total_bytes=size_bytes,
+        file_size_bytes=size_bytes,
+    )
+    return WriteResult(stat, StagedFile(join(context.staging, name), final, "CREATE"), ranges, keys=keys)
 
 
 @for_the_same

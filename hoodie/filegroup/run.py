@@ -20,7 +20,7 @@ from hoodie.filegroup.fold import Entries, fold, folded_rows, usable_values
 from hoodie.filegroup.log_writer import write_log_file
 from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, unconditional, within_batch
 from hoodie.filegroup.merger import reduce_by_merger
-from hoodie.filegroup.new_base_file import STAGE, NewBaseFile, avro_of, base_result, new_attempt
+from hoodie.filegroup.new_base_file import STAGE, NewBaseFile, avro_of, base_result, create_result, new_attempt
 from hoodie.filegroup.ordering import bools, ordering_of
 from hoodie.filegroup.partial import block_columns, completed_rows, filled, kept_columns, met_in_rewrite, require_whole
 from hoodie.filegroup.picks import rows_at
@@ -147,8 +147,15 @@ class LogRows(NamedTuple):
     """What a row copy has of them, where that is made already."""
 
 
-def write_append(storage: Storage, context: WriteContext, attempt: int, task: AppendTask, rows: LogRows) -> WriteResult:
-    """Write the log file of a task."""
+def write_append(
+    storage: Storage,
+    context: WriteContext,
+    attempt: int,
+    task: AppendTask,
+    rows: LogRows,
+    later: list[tuple[str, bytes | memoryview]] | None = None,
+) -> WriteResult:
+    """Write the log file of a task; `later` as `write_log_file` takes it."""
     file_slice = task.slice
     token = str(WriteToken(task.number, STAGE, attempt))
     in_name = context.instant if context.own_logs else file_slice.base_instant
@@ -170,6 +177,7 @@ def write_append(storage: Storage, context: WriteContext, attempt: int, task: Ap
         content=rows.content,
         partial=partial,
         positions=Positions.of(context, file_slice, rows.live, rows.deleted),
+        later=later,
     )
     stat = WriteStat(
         file_id=task.file_id,
@@ -296,8 +304,9 @@ def write_create(
     ) as writer:
         for part in stamped_rows:
             writer.out.write(part, chains=chains)
-    result = base_result(writer, "CREATE", None, num_writes=writer.out.rows, num_inserts=writer.out.rows)
-    return replace(result, keys=writer.out.held_keys(context.held_key_bytes))
+    out = writer.out
+    keys = out.held_keys(context.held_key_bytes)
+    return create_result(context, task, writer.name, out.rows, out.size_bytes, out.ranges, keys)
 
 
 def _slices(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:

@@ -17,7 +17,7 @@ from hoodie.filegroup.chunks import matched_rows
 from hoodie.filegroup.equal_texts import may_be_equal
 from hoodie.filegroup.footer_keys import footer_chains
 from hoodie.filegroup.log_writer import encode_contents
-from hoodie.filegroup.new_base_file import avro_of, new_attempt
+from hoodie.filegroup.new_base_file import avro_of, base_file_name, new_attempt
 from hoodie.filegroup.ordering import bools, whole
 from hoodie.filegroup.picks import rows_at
 from hoodie.filegroup.positions import by_place
@@ -35,6 +35,8 @@ from hoodie.filegroup.run import (
     write_append,
     write_create,
 )
+from hoodie.filegroup.small_base_files import write_small_base_files
+from hoodie.filegroup.staging import stage_all
 from hoodie.filegroup.unused_memory import release_maps
 from hoodie.format.column_stats import ranges_of_parts
 from hoodie.hashes.of_keys import in_groups, key_hash
@@ -117,48 +119,49 @@ def _written(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]
     numbers = np.arange(len(of_live)) - starts[of_live]
     prefixes = pa.array([f"{context.instant}_{task.number}" for task in tasks], pa.string()).take(places)
     is_log = isinstance(tasks[0], AppendTask)
-    names = pa.array([task.file_id if is_log else "" for task in tasks], pa.string()).take(places)
-    new = stamped(live, context, prefixes, numbers, names)
-    parts, lives = _cut(new, starts), _cut(live, starts)
+    attempt = new_attempt()
+    names = [
+        task.file_id if is_log else base_file_name(context, attempt, number=task.number, file_id=task.file_id)
+        for task in tasks
+    ]
+    new = stamped(live, context, prefixes, numbers, pa.array(names, pa.string()).take(places))
     if not is_log:
+        creates = [task for task in tasks if isinstance(task, CreateTask)]
         stores_keys = context.unstored is None or not context.unstored.keys
         chains = footer_chains(whole(new.column(RECORD_KEY)), context.files) if stores_keys else None
-        return [
-            write_create(
-                storage,
-                context,
-                new_attempt(),
-                task,
-                [part],
-                chains if chains is None else chains[:, starts[n] : starts[n + 1]],
-            )
-            if part.num_rows
-            else None
-            for n, (task, part) in enumerate(zip(tasks, parts, strict=True))
-            if isinstance(task, CreateTask)
-        ]
+        results = write_small_base_files(storage, context, creates, names, new, starts.tolist(), chains)
+        for n, task in enumerate(creates):
+            if results[n] is None and counts[n]:
+                part = new.slice(starts[n], counts[n])
+                own = chains if chains is None else chains[:, starts[n] : starts[n + 1]]
+                results[n] = write_create(storage, context, new_attempt(), task, [part], own)
+        return results
     if context.unstored is not None:
         new = context.unstored.stored(new)
-        parts = _cut(new, starts)
+    parts, lives = _cut(new, starts), _cut(live, starts)
     contents: Sequence[bytes | None] = encode_contents(context, avro_of(context), new, counts.tolist()) or ()
     ranges = ranges_of_parts(new, starts.tolist(), commit_time=stated_time(context))
     copies: Sequence[pa.Table | None] = [None] * len(tasks)
     if context.row_copies is not RowCopies.NONE and not deleted.num_rows:
         copies = _cut(copied_rows(new, live, deleted, context.rule), starts)
     deletes = _cut(deleted, delete_starts)
-    return [
+    files: list[tuple[str, bytes | memoryview]] = []
+    results = [
         write_append(
             storage,
             context,
-            new_attempt(),
+            attempt,
             task,
             LogRows(part, lives[n], deletes[n], contents[n] if contents else None, ranges[n], copies[n]),
+            files,
         )
         if counts[n] or deletes[n].num_rows
         else None
         for n, (task, part) in enumerate(zip(tasks, parts, strict=True))
         if isinstance(task, AppendTask)
     ]
+    stage_all(storage, files, folder=context.staging)
+    return results
 
 
 def _rows_of(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]) -> tuple[list[pa.Table], np.ndarray]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, cast
 
@@ -22,9 +22,25 @@ def open_staged(storage: Storage, path: str, *, folder: str) -> Iterator[BinaryI
     Raises:
         CommitConflictError: the folder is gone: another process rolled the instant back.
     """
+    with _refused_where_gone(storage, path), publisher_of(storage).open_staged(path, within=folder) as file:
+        yield file
+
+
+def stage_all(storage: Storage, files: Sequence[tuple[str, bytes | memoryview]], *, folder: str) -> None:
+    """Whole files at once, each as by `open_staged`.
+
+    Raises:
+        CommitConflictError: as there.
+    """
+    if files:
+        with _refused_where_gone(storage, files[0][0]):
+            publisher_of(storage).stage_all(files, within=folder)
+
+
+@contextmanager
+def _refused_where_gone(storage: Storage, path: str) -> Iterator[None]:
     try:
-        with publisher_of(storage).open_staged(path, within=folder) as file:
-            yield file
+        yield
     except FileNotFoundError as exc:
         raise CommitConflictError(
             f"{path} of table {storage.uri} cannot be written: its staging folder is gone, so another process rolled the "

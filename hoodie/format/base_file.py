@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -225,6 +227,14 @@ def key_range(keys: pa.ChunkedArray[Any] | pa.Array[Any]) -> tuple[str, str] | N
     bounds = pc.min_max(_in_utf16_order(keys))
     table = _FROM_UTF16_ORDER.tobytes()
     return bounds["min"].as_py().translate(table).decode(), bounds["max"].as_py().translate(table).decode()
+
+
+def key_ranges(keys: pa.ChunkedArray[Any] | pa.Array[Any], bounds: Sequence[int]) -> list[tuple[str, str] | None]:
+    """`key_range` of the keys between each two of the `bounds`."""
+    texts: list[Any] = keys.to_pylist()
+    if keys.null_count or not "".join(texts).isascii():
+        return [key_range(keys.slice(start, end - start)) for start, end in pairwise(bounds)]
+    return [(min(texts[start:end]), max(texts[start:end])) if end > start else None for start, end in pairwise(bounds)]
 
 
 def may_hold_by_range(

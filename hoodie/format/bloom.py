@@ -15,7 +15,7 @@ from __future__ import annotations
 import itertools
 import math
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -207,6 +207,8 @@ class HudiBloomFilter:
 
 _ONES = np.array([bin(byte).count("1") for byte in range(256)], np.uint8)
 _FLAG_BITS = 1 << 26
+_FLAGS_AT_ONCE = 1 << 20
+"""Of several filters, a byte each."""
 
 
 class BloomBuilder:
@@ -266,11 +268,29 @@ def hash_chains(keys: pa.Array[Any], hashes: int) -> _Words | None:
 
 def bloom_of_chains(type_code: str, chains: _Words, *, num_entries: int, fpp: float) -> HudiBloomFilter:
     """The filter of at most `num_entries` keys, of which these are the `hash_chains`; its type must be one that `builds_by_row`."""
+    return blooms_of_chains(type_code, chains, (0, chains.shape[1]), num_entries=num_entries, fpp=fpp)[0]
+
+
+def blooms_of_chains(
+    type_code: str, chains: _Words, bounds: Sequence[int], *, num_entries: int, fpp: float
+) -> list[HudiBloomFilter]:
+    """`bloom_of_chains` of the keys between each two of the `bounds`."""
     bits, hashes = bloom_size(num_entries, fpp)
-    flags = np.zeros((bits + 7) // 8 * 8, np.bool_)
-    flags[chains[:hashes] % np.uint32(bits)] = True
-    row = np.packbits(flags, bitorder="little").reshape(1, -1)
-    return HudiBloomFilter(type_code, bits, hashes, row, num_entries, chains.shape[1])
+    width = (bits + 7) // 8 * 8
+    counts = np.diff(bounds)
+    filters = []
+    at_once = max(1, _FLAGS_AT_ONCE // width)
+    for first in range(0, len(counts), at_once):
+        some = counts[first : first + at_once]
+        flags = np.zeros((len(some), width), np.bool_)
+        places = chains[:hashes, bounds[first] : bounds[first + len(some)]] % np.uint32(bits)
+        flags[np.repeat(np.arange(len(some)), some), places] = True
+        rows = np.packbits(flags, axis=1, bitorder="little")
+        filters += [
+            HudiBloomFilter(type_code, bits, hashes, row, num_entries, count)
+            for row, count in zip(rows[:, None], some.tolist(), strict=True)
+        ]
+    return filters
 
 
 def builds_by_row(type_code: str) -> bool:

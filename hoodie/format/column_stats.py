@@ -81,13 +81,13 @@ def ranges_of_rows(rows: pa.Table, *, commit_time: str | None = None) -> dict[st
 
 
 def ranges_of_parts(
-    rows: pa.Table, bounds: Sequence[int], *, commit_time: str | None = None
+    rows: pa.Table, bounds: Sequence[int], *, commit_time: str | None = None, texts: bool = False
 ) -> list[dict[str, ValueRange]]:
-    """`ranges_of_rows` of the rows between each two of the `bounds`."""
+    """`ranges_of_rows` of the rows between each two of the `bounds`; `texts`: of all texts, too, as of a base file."""
     parts = list(pairwise(bounds))
     result: list[dict[str, ValueRange]] = [{} for _ in parts]
     for field in stated_columns(rows.schema):
-        if field.name not in META_COLUMNS and _is_text(field.type):
+        if not texts and field.name not in META_COLUMNS and _is_text(field.type):
             continue
         if field.name == COMMIT_TIME and commit_time is not None and rows.num_rows:
             ranges = [ValueRange(commit_time, commit_time, 0)] * len(parts)

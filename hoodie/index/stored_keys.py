@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError
 from hoodie.filegroup.conform import conform
-from hoodie.format.base_file import BaseFileFooter
+from hoodie.format.base_file import BaseFileFooter, key_range
 from hoodie.format.parquet_file import read_batches
 from hoodie.index.hash_index import HashedKeys, HashIndex, confirmed
 from hoodie.model.meta_fields import RECORD_KEY
@@ -72,7 +72,7 @@ class KnownFile:
     """What is known of one base file; thread-safe."""
 
     def __init__(self, footer: BaseFileFooter) -> None:
-        self.footer = replace(footer, bloom_base64=None)
+        self.footer = footer if footer.bloom_base64 is None else replace(footer, bloom_base64=None)
         """Without the filter, which is the largest part of it and needed only while the keys are not known."""
         self.keys: pa.Array | None = None
         self.block: KeyBlock | None = None
@@ -256,8 +256,8 @@ class KnownFiles:
     def remember(self, path: str, keys: pa.Array, size_bytes: int | None = None) -> None:
         """Keep the keys of a file that this process has just written and published; they are not read to be looked into."""
         with suppress(OSError):
-            bounds = pc.min_max(keys).as_py()
-            footer = BaseFileFooter(path, len(keys), bounds["min"], bounds["max"], None, None, None)
+            least, greatest = key_range(keys) or (None, None)
+            footer = BaseFileFooter(path, len(keys), least, greatest, None, None, None)
             self.put(self.name_of(path, size_bytes), footer, keys)
 
     def get(self, name: FileKey | None) -> KnownFile | None:

@@ -24,7 +24,7 @@ class FileSettings:
         ),
         "zstd",
     )
-    """Compression of base files (Apache Hudi's default: gzip)."""
+    """Compression of base files (Apache Hudi's default: gzip). Files of up to 4 KB of rows have Snappy in place of zstd."""
     record_size_estimate_bytes: int = option("hoodie.copyonwrite.record.size.estimate", whole(1), 1024)
     """Accepted, without effect: the size of a record is taken from the files of its partition, else from the batch."""
     log_max_size_bytes: int = option("hoodie.logfile.max.size", whole(1), 1024**3)

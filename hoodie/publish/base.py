@@ -49,6 +49,14 @@ class Publisher(Protocol):
         """
         ...
 
+    def stage_all(self, files: Sequence[tuple[str, bytes | memoryview]], *, within: str) -> None:
+        """Files of this content, each as `open_staged` makes it.
+
+        Raises:
+            FileNotFoundError: as there.
+        """
+        ...
+
     def publish(
         self,
         instant: str,

@@ -45,6 +45,9 @@ class RenamingPublisher:
     def open_staged(self, path: str, *, within: str, durable: bool = True) -> AbstractContextManager[BinaryIO]:
         return self._storage.open_output(path, within=within or None, durable=durable)  # the table's own folder stands
 
+    def stage_all(self, files: Sequence[tuple[str, bytes | memoryview]], *, within: str) -> None:
+        self._storage.create_all(files, within=within)
+
     def publish(
         self,
         instant: str,

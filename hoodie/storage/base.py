@@ -223,6 +223,13 @@ class CopyingStorage(ConditionalStorage, Protocol):
         ...
 
 
+def create_each(storage: RenamingStorage, files: Sequence[tuple[str, bytes | memoryview]], *, within: str) -> None:
+    """A `RenamingStorage.create_all`, file by file."""
+    for path, data in files:
+        with storage.open_output(path, within=within) as file:
+            file.write(data)
+
+
 @runtime_checkable
 class RenamingStorage(Storage, Protocol):
     """A storage with real folders: a rename takes all that is in one away at once, and so fences off who still writes there.
@@ -237,6 +244,14 @@ class RenamingStorage(Storage, Protocol):
 
         So a task of a rolled-back writer does not bring its staging folder back. There a power cut may take the file, until
         `move_new` gives it its final name.
+
+        Raises:
+            FileExistsError: the name is taken. FileNotFoundError: `within` is not there (any more).
+        """
+        ...
+
+    def create_all(self, files: Sequence[tuple[str, bytes | memoryview]], *, within: str) -> None:
+        """New files of this content below `within`, each as `open_output` makes it; those before one that fails stay.
 
         Raises:
             FileExistsError: the name is taken. FileNotFoundError: `within` is not there (any more).

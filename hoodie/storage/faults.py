@@ -19,6 +19,7 @@ from hoodie.storage.base import (
     LogOutput,
     RenamingStorage,
     Storage,
+    create_each,
 )
 from hoodie.storage.memory import OutputBuffer
 from hoodie.storage.paths import SCRATCH_FOLDER, temporary_name
@@ -181,6 +182,8 @@ class FaultStorage(Storage):
                 raise
         if failure is not None:
             raise failure
+
+    create_all = create_each
 
     def create_new(self, path: str, data: bytes, *, via: str | None = None, durable: bool = True) -> None:
         more = {} if via is None else {"via": via}

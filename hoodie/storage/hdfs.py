@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import pyarrow as pa
 
 from hoodie.model.names import folder_of, name_of
-from hoodie.storage.base import FileInfo, LogOutput, Storage
+from hoodie.storage.base import FileInfo, LogOutput, Storage, create_each
 from hoodie.storage.capabilities import Capabilities
 from hoodie.storage.hdfs_client import connected
 from hoodie.storage.hdfs_errors import HdfsErrors, meaning
@@ -170,6 +170,8 @@ class HdfsStorage(Storage):
                     )
                 time.sleep(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+
+    create_all = create_each
 
     def create_new(self, path: str, data: bytes, *, via: str | None = None, durable: bool = True) -> None:
         absolute = self._absolute(path)

@@ -27,8 +27,9 @@ from hoodie.storage.local_files import (
     mtime_s,
     os_error,
     sync,
-    sync_if_there,
+    sync_all_there,
     walk,
+    write_all,
     write_temporary,
 )
 from hoodie.storage.parallel import for_each
@@ -131,6 +132,22 @@ class LocalStorage(Storage):
         if durable and within is None:
             sync(os.path.dirname(absolute))
 
+    def create_all(self, files: Sequence[tuple[str, bytes | memoryview]], *, within: str) -> None:
+        """As the protocol says, with one look at each folder."""
+        for path, _ in files:
+            refuse_outside(path, within)
+        absolutes = self._all_writable([path for path, _ in files])
+        for folder in dict.fromkeys(map(os.path.dirname, absolutes)):
+            self._make_folders(folder, self._absolute(within), durable=False)
+        for absolute, (_, data) in zip(absolutes, files, strict=True):
+            descriptor = os.open(absolute, CREATE, MODE)
+            try:
+                size_bytes = write_all(descriptor, data)
+                if self._syncs and not (self._syncs_together and size_bytes <= _SYNCED_TOGETHER_BYTES):
+                    os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+
     def open_log(self, path: str) -> LogOutput:
         absolute = self._writable(path)
         self._make_folders(os.path.dirname(absolute))
@@ -181,8 +198,8 @@ class LocalStorage(Storage):
             self._sync_all(targets)
             for source, paths in targets.items():
                 for absolute in paths:
-                    self._make_folders(os.path.dirname(absolute), durable=False)
-                    delete_twin(absolute)
+                    if not self._make_folders(os.path.dirname(absolute), durable=False):
+                        delete_twin(absolute)  # in a new folder there is none
                     with suppress(FileExistsError):  # another writer was first
                         link_new(source, absolute)
         finally:
@@ -205,13 +222,17 @@ class LocalStorage(Storage):
 
     def move_new(self, source: str, target: str) -> None:
         """As the protocol says, by link and unlink: a crash between the two leaves the file under both names."""
+        absolute_source, absolute = self._writable(source), self._writable(target)
+        if os.path.lexists(absolute_source) and not os.path.lexists(absolute):
+            delete_twin(absolute)
         self.move_all_new(((source, target),))
+        delete_twin(absolute_source)
 
     def move_all_new(self, moves: Sequence[tuple[str, str]]) -> None:
         """One wait for the bytes of all, then all links, then one wait for their folders.
 
         Waits for the disk are what a move costs. A journal ends many of them at once: a thousand files take thirty times as
-        long one after the other.
+        long one after the other. Twins are not looked for: no file had these names, which hold a number of chance, before.
         """
         linked: list[tuple[str, str]] = []
         sources = self._all_writable([source for source, _ in moves])
@@ -219,12 +240,15 @@ class LocalStorage(Storage):
         self._sync_all(sources)
         try:
             for absolute_source, absolute in zip(sources, targets, strict=True):
-                if stat.S_ISDIR(os.stat(absolute_source).st_mode):
-                    raise os_error(errno.EISDIR, absolute_source)
-                _refuse_taken(absolute)
-                self._make_folders(os.path.dirname(absolute), durable=False)
-                delete_twin(absolute)
-                link_new(absolute_source, absolute)
+                try:
+                    link_new(absolute_source, absolute)
+                except OSError as exc:
+                    if stat.S_ISDIR(os.stat(absolute_source).st_mode):
+                        raise os_error(errno.EISDIR, absolute_source) from None
+                    if exc.errno != errno.ENOENT:
+                        raise
+                    self._make_folders(os.path.dirname(absolute), durable=False)
+                    link_new(absolute_source, absolute)
                 linked.append((absolute_source, absolute))
         finally:
             # Before the unlinks: a power cut must not take both names. That it brings an old name back does no harm.
@@ -232,7 +256,6 @@ class LocalStorage(Storage):
             folders = dict.fromkeys(os.path.dirname(absolute) for _, absolute in linked)
             self._sync_all(dict.fromkeys(above for folder in folders for above in self._up_from(folder)))
             for absolute_source, _ in linked:
-                delete_twin(absolute_source)
                 # The source's folder may have been renamed away since the link: published is published.
                 with suppress(FileNotFoundError):
                     os.unlink(absolute_source)
@@ -396,27 +419,33 @@ class LocalStorage(Storage):
         self._make_folders(folder)
         return folder
 
-    def _make_folders(self, absolute: str, within: str | None = None, *, durable: bool = True) -> None:
-        """Make a folder and those above it, below `within`; NotADirectoryError when a file is in the way."""
+    def _make_folders(self, absolute: str, within: str | None = None, *, durable: bool = True) -> bool:
+        """Make a folder and those above it, below `within`; NotADirectoryError when a file is in the way. Whether it was not there."""
         if os.path.isdir(absolute):
-            return
+            return False
         if absolute == within:
             raise os_error(errno.ENOENT, absolute)
         parent = os.path.dirname(absolute)
-        if parent != absolute:
-            self._make_folders(parent, within, durable=durable)
         try:
             os.mkdir(absolute)
+        except (FileNotFoundError, NotADirectoryError):
+            if parent == absolute:
+                raise
+            self._make_folders(parent, within, durable=durable)
+            return self._make_folders(absolute, within, durable=durable)
         except FileExistsError as exc:
             if not os.path.isdir(absolute):  # else another thread was faster
                 raise os_error(errno.ENOTDIR, absolute) from exc
         if durable:
             sync(parent)
+        return True
 
     def _sync_all(self, absolutes: Iterable[str]) -> None:
         """Wait until files and folders are durable; one that is not there is left to who needs it."""
         if self._syncs:
-            for_each(sync_if_there, absolutes, at_once=_SYNCS_AT_ONCE)
+            every = list(absolutes)
+            shares = [every[start::_SYNCS_AT_ONCE] for start in range(min(_SYNCS_AT_ONCE, len(every)))]
+            for_each(sync_all_there, shares, at_once=_SYNCS_AT_ONCE)
 
 
 class _Log:
@@ -431,9 +460,7 @@ class _Log:
             written_bytes = os.writev(self._descriptor, chosen)
             if written_bytes == sum(map(len, chosen)):
                 continue
-            rest = memoryview(b"".join(chosen))[written_bytes:]  # the disk is nearly full, or a signal came
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
+            write_all(self._descriptor, memoryview(b"".join(chosen))[written_bytes:])  # the disk is nearly full
 
     def sync(self, *, durable: bool = True) -> None:
         if durable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from hoodie.errors import UnsupportedTableError
@@ -52,6 +52,15 @@ def write_temporary(folder: str, data: bytes, *, durable: bool = True) -> str:
     return temporary
 
 
+def write_all(descriptor: int, data: bytes | memoryview) -> int:
+    """Write the bytes, also where the system takes a part of them at a time (a signal came); their number."""
+    remaining = memoryview(data)
+    size_bytes = remaining.nbytes
+    while remaining:
+        remaining = remaining[os.write(descriptor, remaining) :]
+    return size_bytes
+
+
 def link_new(source: str, target: str) -> None:
     try:
         os.link(source, target)
@@ -81,9 +90,11 @@ def sync(absolute: str) -> None:
         os.close(descriptor)
 
 
-def sync_if_there(absolute: str) -> None:
-    with suppress(FileNotFoundError):
-        sync(absolute)
+def sync_all_there(absolutes: Iterable[str]) -> None:
+    """One after the other; those that are not there are left out."""
+    for absolute in absolutes:
+        with suppress(FileNotFoundError):
+            sync(absolute)
 
 
 def file_info(path: str, status: os.stat_result) -> FileInfo:

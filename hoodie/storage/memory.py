@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple, NoReturn
 import pyarrow as pa
 
 from hoodie.model.names import folder_of
-from hoodie.storage.base import FileInfo, LogOutput, Storage
+from hoodie.storage.base import FileInfo, LogOutput, Storage, create_each
 from hoodie.storage.capabilities import Capabilities
 from hoodie.storage.paths import checked_path, checked_range, refuse_outside
 
@@ -114,6 +114,8 @@ class MemoryStorage(Storage):
         with self._mutex:
             if self._files.get(path) is not file:
                 raise self._error(errno.ENOENT, path)
+
+    create_all = create_each
 
     def create_new(self, path: str, data: bytes, *, via: str | None = None, durable: bool = True) -> None:
         self._checked(path)

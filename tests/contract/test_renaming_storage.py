@@ -32,6 +32,32 @@ def test_output_whose_folder_was_renamed_away_fails_when_it_ends(storage: Renami
     assert storage.exists("fenced/f")
 
 
+def test_create_all_makes_each_file_below_the_folder(storage: RenamingStorage) -> None:
+    storage.mkdirs("staging/T")
+    storage.create_all(
+        [("staging/T/f", b"1"), ("staging/T/g", memoryview(b"22")), ("staging/T/a/h", b"")], within="staging/T"
+    )
+    assert paths(storage, "", recursive=True) == ["staging/T/a/h", "staging/T/f", "staging/T/g"]
+    assert [storage.read(f"staging/T/{name}") for name in ("a/h", "f", "g")] == [b"", b"1", b"22"]
+    storage.create_all([], within="staging/T")
+
+
+def test_create_all_neither_replaces_nor_brings_a_folder_back_nor_leaves_it(storage: RenamingStorage) -> None:
+    storage.mkdirs("staging/T")
+    storage.create_new("staging/T/f", b"other")
+    with pytest.raises(FileExistsError):
+        storage.create_all([("staging/T/e", b"1"), ("staging/T/f", b"1")], within="staging/T")
+    with pytest.raises(ValueError):
+        storage.create_all([("staging/T/g", b"1"), ("staging/f", b"1")], within="staging/T")
+    assert storage.read("staging/T/f") == b"other"
+    storage.rename_folder("staging/T", "staging/fenced")
+    with pytest.raises(FileNotFoundError):
+        storage.create_all([("staging/T/g", b"1")], within="staging/T")
+    with pytest.raises(FileNotFoundError):
+        storage.create_all([("staging/T/a/g", b"1")], within="staging/T")
+    assert not storage.exists("staging/T")
+
+
 def test_create_new_via_a_folder_publishes_and_leaves_it_empty(storage: RenamingStorage) -> None:
     storage.mkdirs("staging/T")
     storage.create_new("T.commit", b"data", via="staging/T")

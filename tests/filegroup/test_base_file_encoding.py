@@ -1,7 +1,9 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 import hoodie
+from tests.small_files import set_few_rows
 
 
 def encodings(path):
@@ -42,8 +44,7 @@ def test_a_merge_writes_one_row_group_for_many_small_pieces(tmp_path):
 
 
 def test_files_of_few_rows_have_no_dictionaries_until_they_grow(tmp_path, monkeypatch):
-    for module in ("hoodie.filegroup.base_writer", "hoodie.format.parquet_file"):
-        monkeypatch.setattr(f"{module}.FEW_ROWS", 100)
+    set_few_rows(monkeypatch, 100)
     batch = pa.table({"k": [f"k{i}" for i in range(101)], "kind": ["car"] * 101})
     table = hoodie.create_table(tmp_path / "t", batch.schema, record_key="k")
     for rows, has_one in ((100, False), (101, True)):
@@ -51,3 +52,14 @@ def test_files_of_few_rows_have_no_dictionaries_until_they_grow(tmp_path, monkey
         (piece,) = table.files()
         assert ("RLE_DICTIONARY" in encodings(tmp_path / "t" / piece.base.path)["kind"]) is has_one
     assert table.scan().to_arrow().num_rows == 101
+
+
+@pytest.mark.parametrize(("asked", "tiny"), [("zstd", "SNAPPY"), ("gzip", "GZIP"), ("uncompressed", "UNCOMPRESSED")])
+def test_zstd_is_for_files_that_are_worth_its_contexts(tmp_path, asked, tiny):
+    options = {"hoodie.parquet.compression.codec": asked}
+    table = hoodie.create_table(tmp_path / "t", record_key="k", options=options)
+    for rows, codec in ((range(3), tiny), (range(3, 300), asked.upper())):
+        table.upsert([{"k": f"k{n}", "text": "x" * 20} for n in rows])
+        (piece,) = table.files()
+        group = pq.ParquetFile(tmp_path / "t" / piece.base.path).metadata.row_group(0)
+        assert {group.column(i).compression for i in range(group.num_columns)} == {codec}

@@ -1,15 +1,21 @@
 """Small files that are made together are as those that are made one by one."""
 
+import math
 from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hoodie.engine.local import LocalEngine
 from hoodie.filegroup import small_files
 from hoodie.filegroup.chunks import make_chunk, make_matches
 from hoodie.filegroup.small_files import parcels
+from hoodie.format.column_stats import COLUMN_STATS, decode_column_stats
+from hoodie.format.parquet_file import FEW_ROWS
 from hoodie.index.bloom import pieces_by_partition
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
@@ -19,6 +25,7 @@ from hoodie.options.parse import parse_write_options
 from hoodie.storage.memory import MemoryStorage
 from hoodie.table import open_at
 from hoodie.write.create import create_at
+from tests.small_files import set_few_rows
 
 KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
 SCHEMA = pa.schema(
@@ -79,7 +86,7 @@ def made_together(monkeypatch):
     return result
 
 
-def written(engine, kind, look, batches, name, tuning=TUNING):
+def written(engine, kind, look, batches, name, tuning=TUNING, columns=SCHEMA):
     options = {
         "hoodie.table.name": "t",
         "hoodie.datasource.write.recordkey.field": "id",
@@ -88,7 +95,7 @@ def written(engine, kind, look, batches, name, tuning=TUNING):
         "hoodie.datasource.write.table.type": kind,
     } | look
     storage = MemoryStorage(f"memory://together-{name}")
-    schema = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
+    schema = columns.append(pa.field("_hoodie_is_deleted", pa.bool_()))
     create_at(storage, parse_write_options(options).to_create(), schema=schema)
     table = open_at(storage, engine=engine, tuning=tuning)
     look = look | {"hoodie.python.driver.max.bytes": "0"}  # else few rows are no work for other processes
@@ -140,6 +147,91 @@ def test_rows_of_one_file_may_be_in_several_chunks(kind, batches, made_together)
     made = [shown(*written(each, kind, {}, BATCHES[batches], f"{kind}-{batches}-{each}", few)) for each in engines]
     assert made[0] == made[1]
     assert set(made_together) == {batches not in ALONE}
+
+
+COLUMNS = pa.schema(
+    {
+        "id": pa.string(),
+        "p": pa.string(),
+        "ts": pa.int64(),
+        "x": pa.float64(),
+        "f": pa.float32(),
+        "d": pa.decimal128(9, 2),
+    }
+    | {"day": pa.date32(), "at": pa.timestamp("us", "UTC"), "yes": pa.bool_(), "b": pa.binary(), "text": pa.string()}
+    | {"n": pa.list_(pa.struct({"i": pa.int32()}))}
+)
+FILLED = {
+    "x": -0.0,
+    "f": 0.1,
+    "d": Decimal("1.20"),
+    "day": date(2026, 1, 2),
+    "at": datetime(2026, 1, 2, tzinfo=UTC),
+} | {
+    "yes": True,
+    "b": b"\xff",
+    "text": "t" * 40 + "\U0010ffff",
+    "n": [{"i": 1}, None],
+}
+CONTENTS = {
+    "filled": [FILLED | {"id": f"k{n}", "p": f"p{n % 9}", "x": n * 1.5 - 9, "text": f"{n}"} for n in range(60)],
+    "nulls": [{"id": f"k{n}", "p": f"p{n % 4}"} | (FILLED if n % 3 else {}) for n in range(30)],
+    "nothing but nulls": [{"id": f"k{n}", "p": f"p{n % 4}"} for n in range(30)],
+    "NaN": [FILLED | {"id": f"k{n}", "p": f"p{n % 4}", "x": n / 3 if n % 5 else math.nan} for n in range(30)],
+    "other letters": [FILLED | {"id": "ä\uffff\U0001f600x"[n % 4] + str(n), "p": f"p{n % 3}"} for n in range(30)],
+    "all sizes": [FILLED | {"id": f"k{n}", "p": f"p{min(n // 90, 3)}" if n < 480 else f"q{n}"} for n in range(500)],
+}
+OPTIONS = {
+    "": {},
+    "simple filter": {"hoodie.bloom.index.filter.type": "SIMPLE", "hoodie.index.bloom.num_entries": "40"},
+    "key map": {"hoodie.python.parquet.key.map": "true"},
+    "gzip": {"hoodie.parquet.compression.codec": "gzip"},
+}
+
+
+def said(table):
+    """Of each file its footer and rows but for what names the file, and what the commit says of it, by partition."""
+    context = table._context
+    (instant,) = context.active.load().commits
+    commit = context.active.read_commit(instant)
+    bounds = decode_column_stats(commit.extra[COLUMN_STATS])
+    result = {}
+    for path, (stat,) in commit.write_stats.items():
+        data, name = context.storage.read(stat.path), stat.path.rpartition("/")[2]
+        footer, rows_of_it = pq.read_metadata(pa.BufferReader(data)), pq.read_table(pa.BufferReader(data))
+        assert (footer.num_row_groups, len(data)) == (1, stat.file_size_bytes)
+        assert set(rows_of_it.column("_hoodie_file_name").to_pylist()) == {name}
+        assert bounds[name]["_hoodie_commit_time"] == [0, instant.time, instant.time]
+        entries = bounds[name] | {"_hoodie_commit_time": None}
+        of_chance = {"_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"}
+        columns = [
+            (
+                each.path_in_schema,
+                each.compression,
+                sorted(each.encodings),
+                each.statistics and repr(each.statistics.to_dict()),
+            )
+            for each in map(footer.row_group(0).column, range(footer.num_columns))
+            if each.path_in_schema not in of_chance
+        ]
+        values = repr(rows_of_it.drop_columns(sorted(of_chance)).to_pylist())
+        result[path] = footer.metadata, str(footer.schema).partition("\n")[2], columns, entries, values, stat.num_writes
+    return result
+
+
+@pytest.mark.parametrize(
+    ("content", "options"), [*((content, "") for content in CONTENTS), *(("all sizes", o) for o in OPTIONS if o)]
+)
+def test_base_files_say_the_same_as_those_that_are_made_one_by_one(content, options, request, monkeypatch):
+    set_few_rows(monkeypatch, FEW_ROWS)
+    made = []
+    for engine in (LocalEngine(1), Apart(1)):
+        name = f"{request.node.name}-{engine.shares_memory}"
+        batches = [[{"ts": 1} | row for row in CONTENTS[content]]]
+        made.append(said(written(engine, "COPY_ON_WRITE", OPTIONS[options], batches, name, columns=COLUMNS)[0]))
+    for path, one in made[0].items():
+        assert one == made[1][path]
+    assert made[0].keys() == made[1].keys()
 
 
 def task_of(kind, number, rows_of_it, size_bytes=100):

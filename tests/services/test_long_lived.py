@@ -25,7 +25,17 @@ WINDOW, WARM, WINDOWS = 30, 2, 2
 """Commits that are summed up; how many such until the retention is reached; and how many are compared after that."""
 KEYS = 8
 VERBS = (
-    *("read", "open_input", "open_output", "create_new", "replace", "move_new", "move_all_new", "rename_folder"),
+    *(
+        "read",
+        "open_input",
+        "open_output",
+        "create_all",
+        "create_new",
+        "replace",
+        "move_new",
+        "move_all_new",
+        "rename_folder",
+    ),
     *("list", "names", "stat", "exists", "delete", "delete_folder", "mkdirs"),
 )
 

@@ -89,23 +89,27 @@ def test_a_commit_that_has_to_outlive_the_process_alone_waits_for_its_timeline_f
     assert {path.stat().st_ino for path in (tmp_path / "t/2026").glob("*")} <= {sync.inode for sync in syncs}
 
 
-def staged(storage: LocalStorage, size_bytes: int) -> int:
+def staged(storage: LocalStorage, size_bytes: int, *, at_once: bool) -> int:
     storage.mkdirs("staging")
-    with storage.open_output("staging/f", within="staging") as stream:
-        stream.write(bytes(size_bytes))
+    if at_once:
+        storage.create_all([("staging/f", bytes(size_bytes))], within="staging")
+    else:
+        with storage.open_output("staging/f", within="staging") as stream:
+            stream.write(bytes(size_bytes))
     return storage.stat("staging/f").identity[2]  # type: ignore[index, no-any-return]
 
 
+@pytest.mark.parametrize("at_once", [False, True], ids=["streamed", "at once"])
 @pytest.mark.parametrize(
     ("elsewhere", "size_bytes", "waits"),
     [(False, 1024, False), (False, 2 * 1024 * 1024, True), (True, 1024, True)],
     ids=["small", "large", "in another process"],
 )
 def test_who_waits_for_a_staged_file(
-    tmp_path: Path, syncs: list[Sync], elsewhere: bool, size_bytes: int, waits: bool
+    tmp_path: Path, syncs: list[Sync], elsewhere: bool, size_bytes: int, waits: bool, at_once: bool
 ) -> None:
     storage = LocalStorage(tmp_path)
-    inode = staged(pickle.loads(pickle.dumps(storage)) if elsewhere else storage, size_bytes)
+    inode = staged(pickle.loads(pickle.dumps(storage)) if elsewhere else storage, size_bytes, at_once=at_once)
     assert (inode in {sync.inode for sync in syncs}) == waits
     storage.move_new("staging/f", "a/f")
     assert inode in {sync.inode for sync in syncs}
