@@ -260,8 +260,12 @@ class Evidence:
         except HoodieError:
             return {}  # another finding
         bases = [each.base for each in slices if each.base is not None and self.is_before(each.base.instant)]
-        archived = {instant.time for instant in self.snapshot.archived.instants} if bases else set()
-        return {each.instant: each.path for each in bases if each.instant not in archived}
+        if not bases:
+            return {}
+        there = {instant.time for instant in self.snapshot.archived.instants} | self.snapshot.timeline.completed_times
+        return {
+            each.instant: each.path for each in bases if each.instant not in there
+        }  # a savepoint keeps an older one active
 
     @once
     def nameless(self) -> frozenset[InstantTime]:

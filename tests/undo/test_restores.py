@@ -16,6 +16,7 @@ from hoodie.errors import (
 from hoodie.format.plan_avro import decode_plan, encode_rollback_plan
 from hoodie.format.restore_plans import decode_restore_plan, decode_savepoint, encode_restore_plan, encode_savepoint
 from hoodie.model.enums import Action, State
+from hoodie.model.findings import Level
 from hoodie.model.instant import Instant
 from hoodie.model.names import name_of
 from hoodie.model.payloads import RestorePlan, RollbackPlan
@@ -592,8 +593,9 @@ class BeyondASavepoint:
         return opened(self.storage, self.clock, cache=Cache())
 
 
-def test_no_row_is_lost_when_all_commits_that_were_not_archived_have_savepoints(kind):
+def test_no_row_is_lost_and_none_said_to_be_where_all_commits_that_were_not_archived_have_savepoints(kind):
     scene = BeyondASavepoint(kind)
+    assert not [each for each in scene.fresh().doctor(deep=True).findings if each.level is Level.DAMAGE]
     scene.fresh().savepoint()
     assert snapshot_of(scene.fresh()) == scene.rows
 
