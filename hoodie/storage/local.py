@@ -53,7 +53,7 @@ class LocalStorage(Storage):
     Symbolic links to folders inside the root are not followed out of it, and not while listing: whoever can make a link in
     a table must not choose what its writers delete elsewhere, nor send a listing round in circles.
     Replacing, deleting or newly making a file first deletes its `.name.crc` twin: Hadoop's local file system
-    keeps checksums there, and Hudi cannot open a file whose twin is stale.
+    keeps checksums there, and Hudi cannot open a file whose twin is stale. Not so for names that hold a number of chance.
 
     Args:
         syncs: False: no data file waits for the disk, and a power cut may take or cut those that were written last.
