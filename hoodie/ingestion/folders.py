@@ -47,6 +47,7 @@ class NewFiles(NamedTuple):
             pieces=len(self.files),
             bytes=sum(info.size_bytes for info in self.files),
             waiting=self.waiting,
+            may_lack=True,
         )
 
 

@@ -144,6 +144,7 @@ class KafkaSource:
             pieces=records,
             bytes=size_bytes,
             waiting=sum(max(planned.there[each].end - offset, 0) for each, offset in up_to.items()),
+            may_lack=True,
             committed=(lambda: self._tell(up_to)) if self.settings.commits_offsets else None,
         )
 

@@ -155,6 +155,7 @@ class QueueSource:
             pieces=len(read),
             bytes=sum(new.size_bytes for new in read.values()),
             waiting=max(0 if received.is_all else self._waiting(), len(self._unread)),
+            may_lack=True,
             committed=committed,
             ended=ended,
         )

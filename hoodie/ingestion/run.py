@@ -18,12 +18,13 @@ import pyarrow as pa
 
 from hoodie.errors import HoodieError, KeyFieldError, OptionError
 from hoodie.ingestion.source import NO_BOUNDS, BadRecord, Bounds, Checkpoint, Round, Source
-from hoodie.ingestion.work import EMBEDDED, NO_ROUND, PreparedRound, Work
+from hoodie.ingestion.work import EMBEDDED, NO_ROUND, Needs, PreparedRound, Work
 from hoodie.model.enums import WriteOperation
 from hoodie.model.ingest_results import IngestRound
 from hoodie.model.names import QUARANTINE
 from hoodie.model.results import format_count
 from hoodie.model.streams import StreamBatch, parse_batch
+from hoodie.options.write import WriteOptions
 from hoodie.storage.refusals import plain_errors
 from hoodie.table import HoodieTable
 from hoodie.telemetry import note, record, span
@@ -132,20 +133,49 @@ def _round(table: HoodieTable, plan: Plan) -> IngestRound | None:
         if round_.ended is not None:
             at_end.callback(round_.ended)
         _check_operation(table, plan, round_)
-        prepared = at_end.enter_context(plan.work.prepared(table, round_.rows, plan.sql))
+        options = _options(table, plan, round_)
+        needs = _needs(table, plan, round_, options)
+        prepared = at_end.enter_context(plan.work.prepared(table, round_.rows, plan.sql, needs))
         try:
-            result = _ingest(table, plan, progress, round_, prepared)
+            result = _ingest(table, plan, progress, round_, prepared, options)
         except KeyFieldError:
             again = plan.work.with_paths(table, prepared.rows) if plan.keeps_bad else NO_ROUND
             if not again.bad:
                 raise
             again = again._replace(bad=[*prepared.bad, *again.bad])
-            result = _ingest(table, plan, progress, round_, again)
+            result = _ingest(table, plan, progress, round_, again, options)
     return None if result is None else replace(result, seconds=time.monotonic() - started_s)
 
 
+def _options(table: HoodieTable, plan: Plan, round_: Round) -> WriteOptions:
+    """Of the write. A column that all files of a round lack is null, as one that some of them lack: how rounds are cut changes no row.
+
+    A query that leaves out what its rows have may be a mistake, and stays an error.
+    """
+    options = table._request_for(plan.operation, plan.options).write
+    is_null = options.null_for_missing or (round_.may_lack and plan.sql is None)
+    return replace(options, null_for_missing=is_null, operation=plan.operation, commits_empty=True)
+
+
+def _needs(table: HoodieTable, plan: Plan, round_: Round, options: WriteOptions) -> Needs:
+    keys, schema = table.config.record_key_fields, table.schema
+    if schema is None:
+        return Needs(keys)
+    required = [] if plan.operation is WriteOperation.DELETE else [each.name for each in schema if not each.nullable]
+    if not round_.may_lack or plan.sql is not None:
+        return Needs(keys, required)
+    nulls = {name if name in schema.names else name.partition(".")[0] for name in keys}
+    nulls |= set() if options.partial else set(required)
+    return Needs(keys, required, pa.schema([each for each in schema if each.name in nulls]))
+
+
 def _ingest(
-    table: HoodieTable, plan: Plan, progress: Progress, round_: Round, prepared: PreparedRound
+    table: HoodieTable,
+    plan: Plan,
+    progress: Progress,
+    round_: Round,
+    prepared: PreparedRound,
+    options: WriteOptions,
 ) -> IngestRound | None:
     """None: there is nothing that a commit could hold, such as files with names of columns alone. A later round reads them again."""
     bad = [*round_.bad, *prepared.bad]
@@ -171,7 +201,7 @@ def _ingest(
             log.info("%s has no rows yet, and nothing that says what its columns are", plan.source)
             return None
         result = replace(result, quarantine=_kept_apart(table, plan, progress, bad))
-        result = replace(result, instant=_write(table, plan, progress, round_, prepared, len(bad)))
+        result = replace(result, instant=_write(table, plan, progress, round_, prepared, options, len(bad)))
         if round_.committed is not None and result.instant is not None:  # None: another run's batch, not this one
             round_.committed()
     return result
@@ -233,15 +263,18 @@ def _kept_apart(table: HoodieTable, plan: Plan, progress: Progress, bad: Sequenc
 
 
 def _write(
-    table: HoodieTable, plan: Plan, progress: Progress, round_: Round, prepared: PreparedRound, bad: int
+    table: HoodieTable,
+    plan: Plan,
+    progress: Progress,
+    round_: Round,
+    prepared: PreparedRound,
+    options: WriteOptions,
+    bad: int,
 ) -> str | None:
-    options = table._request_for(plan.operation, plan.options).write
     commit_entries = {**options.commit_entries, **entries(plan.name, round_.checkpoint, bad, plan.address)}
     options = replace(
         options,
         commit_entries=commit_entries,
-        operation=plan.operation,
-        commits_empty=True,
         stream=StreamBatch(stream_of(plan.name), progress.rounds),
     )
     is_known = prepared.size or (table.schema is None and _has_columns(table, prepared))

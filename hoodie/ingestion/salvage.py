@@ -64,9 +64,10 @@ def _fitting(pieces: Sequence[_Piece], bad: list[tuple[int, str]]) -> Iterator[_
 
 
 def with_columns_of(rows: pa.Table, schema: pa.Schema | None) -> pa.Table:
-    """The rows with the columns of the schema that they lack, full of null."""
+    """The rows with the columns of the schema that they lack, full of null. One of another case is there, which the write refuses."""
+    names = {name.lower() for name in rows.schema.names}
     for each in schema if schema is not None and rows.num_rows else ():
-        if each.name not in rows.schema.names:
+        if each.name.lower() not in names:
             rows = rows.append_column(each.name, pa.nulls(rows.num_rows, each.type))
     return rows
 

@@ -64,6 +64,8 @@ class Round:
     """These are all rows that the source has now."""
     repeats: bool = False
     """Some of them may be in the table already: written as they are, they would be there twice."""
+    may_lack: bool = False
+    """The rows are of files or records that each may lack columns of the table: these are null in them."""
     notes: Mapping[str, str] = field(default_factory=dict)
     committed: Callable[[], object] | None = None
     """Is called when the commit with these rows stands. It raises nothing: what fails there is a warning."""

@@ -18,6 +18,7 @@ from hoodie.engine.local import LocalEngine
 from hoodie.errors import KeyFieldError, OptionError
 from hoodie.filegroup.conform import decoded
 from hoodie.ingestion.formats import plain_rows
+from hoodie.ingestion.salvage import with_columns_of
 from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round, Source
 from hoodie.keygen.columns import column
 from hoodie.keygen.generator import key_generator
@@ -38,10 +39,21 @@ class PreparedRound(NamedTuple):
     size: int
     """How many rows."""
     bad: Sequence[BadRecord] = ()
-    """Those without a record key."""
+    """Those without a record key, or with null in a column that holds none."""
 
 
 NO_ROUND = PreparedRound(pa.table({}), 0)
+
+
+class Needs(NamedTuple):
+    """What rows must have. Those that lack it are set apart."""
+
+    keys: Sequence[str]
+    """Columns of the record key; one of them is enough."""
+    columns: Sequence[str] = ()
+    """Columns that hold no nulls, each of them."""
+    null_if_missing: pa.Schema = pa.schema([])
+    """Columns among these that are null in all rows, if the rows do not have them."""
 
 
 class Work(Protocol):
@@ -55,8 +67,10 @@ class Work(Protocol):
         """The next round of the source, with its own rows or with records of the engine."""
         ...
 
-    def prepared(self, table: HoodieTable, rows: Records, sql: str | None) -> AbstractContextManager[PreparedRound]:
-        """The rows transformed, without those that have no record key; they are kept until the block ends."""
+    def prepared(
+        self, table: HoodieTable, rows: Records, sql: str | None, needs: Needs
+    ) -> AbstractContextManager[PreparedRound]:
+        """The rows transformed, without those that lack what they need; they are kept until the block ends."""
         ...
 
     def with_paths(self, table: HoodieTable, rows: Records) -> PreparedRound:
@@ -78,9 +92,11 @@ class EmbeddedWork:
         return source.next(after, bounds, schema)
 
     @contextmanager
-    def prepared(self, table: HoodieTable, rows: Records, sql: str | None) -> Iterator[PreparedRound]:
-        whole = _transformed(rows, sql, table.uri)
-        yield _without_bad_keys(whole, table.config.record_key_fields)
+    def prepared(self, table: HoodieTable, rows: Records, sql: str | None, needs: Needs) -> Iterator[PreparedRound]:
+        whole = with_columns_of(_transformed(rows, sql, table.uri), needs.null_if_missing)
+        keyed = _without_bad_keys(whole, needs.keys)
+        complete, bad = without_nulls(keyed.rows, needs.columns)
+        yield PreparedRound(complete, complete.num_rows, [*keyed.bad, *bad])
 
     def with_paths(self, table: HoodieTable, rows: Records) -> PreparedRound:
         bad, reasons = without_path(rows, table.config)
@@ -98,6 +114,17 @@ def keyless(rows: pa.Table, keys: Sequence[str]) -> list[BadRecord]:
     """Rows without a record key, as what is set apart."""
     reason = f"the record key ({', '.join(keys)}) is null or empty"
     return as_bad(rows, [reason] * rows.num_rows)
+
+
+def without_nulls(rows: pa.Table, columns: Sequence[str]) -> tuple[pa.Table, list[BadRecord]]:
+    """The rows that have no null in these columns, and the others as what is set apart."""
+    bad: list[BadRecord] = []
+    for name in columns:
+        if name in rows.schema.names and rows.column(name).null_count:
+            found = rows.filter(pc.is_null(rows.column(name)))
+            bad += as_bad(found, [f"column {name!r} is null or not there, and must not be null"] * found.num_rows)
+            rows = rows.filter(pc.is_valid(rows.column(name)))
+    return rows, bad
 
 
 def without_path(rows: pa.Table, config: TableConfig) -> tuple[np.ndarray, list[str]]:

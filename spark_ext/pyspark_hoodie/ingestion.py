@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql.functions import col
+from pyspark.sql.functions import col, lit
 from pyspark.sql.types import DataType, StructType
 
 import hoodie
@@ -28,7 +28,17 @@ from hoodie.ingestion.folders import FolderSource
 from hoodie.ingestion.queues import is_queue
 from hoodie.ingestion.salvage import with_known_types
 from hoodie.ingestion.source import Bounds, Checkpoint, Round, Source
-from hoodie.ingestion.work import EMBEDDED, INPUT, INPUT_NAME, PreparedRound, as_bad, keyless, without_path
+from hoodie.ingestion.work import (
+    EMBEDDED,
+    INPUT,
+    INPUT_NAME,
+    Needs,
+    PreparedRound,
+    as_bad,
+    keyless,
+    without_nulls,
+    without_path,
+)
 from hoodie.model.ingest_results import IngestResult
 from hoodie.options.table_options import TableOptions
 from hoodie.options.write import WriteOptions, WriteRequest
@@ -37,7 +47,7 @@ from pyspark_hoodie.arrow_frame import arrow_frame
 from pyspark_hoodie.dataframe import write_records
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.reach import session_options
-from pyspark_hoodie.schema import given_schema
+from pyspark_hoodie.schema import given_schema, spark_schema
 from pyspark_hoodie.small_batch import collected
 from pyspark_hoodie.topics import next_of_topics, topics_of
 from pyspark_hoodie.where import quoted
@@ -113,15 +123,15 @@ class SparkWork:
         )
 
     @contextmanager
-    def prepared(self, table: HoodieTable, rows: Records, sql: str | None) -> Iterator[PreparedRound]:
+    def prepared(self, table: HoodieTable, rows: Records, sql: str | None, needs: Needs) -> Iterator[PreparedRound]:
         frame = rows if isinstance(rows, DataFrame) else _frame(self.spark, rows)
         if not frame.columns:
             yield PreparedRound(frame, 0)
             return
         with _transformed(self.spark, frame, sql) as transformed:
-            cached_rows = transformed.persist()
+            cached_rows = _with_columns_of(transformed, needs.null_if_missing).persist()
             try:
-                yield _without_bad_keys(cached_rows, table.config.record_key_fields)
+                yield _without_nulls(_without_bad_keys(cached_rows, needs.keys), needs.columns)
             finally:
                 cached_rows.unpersist()
 
@@ -180,6 +190,22 @@ def _without_bad_keys(frame: DataFrame, fields: Sequence[str]) -> PreparedRound:
         if bad.num_rows
         else PreparedRound(frame, count)
     )
+
+
+def _with_columns_of(frame: DataFrame, schema: pa.Schema) -> DataFrame:
+    """The rows with the columns of the schema that they lack, full of null."""
+    names = {name.lower() for name in frame.columns}
+    missing = [each for each in spark_schema(schema) if each.name.lower() not in names]
+    return frame.select("*", *(lit(None).cast(each.dataType).alias(each.name) for each in missing))
+
+
+def _without_nulls(prepared: PreparedRound, columns: Sequence[str]) -> PreparedRound:
+    nulls = [col(quoted(name)).isNull() for name in columns if name in prepared.rows.columns]
+    if not nulls:
+        return prepared
+    has_null = reduce(lambda one, other: one | other, nulls)
+    _, bad = without_nulls(collected(prepared.rows.filter(has_null)), columns)
+    return PreparedRound(prepared.rows.filter(~has_null), prepared.size - len(bad), [*prepared.bad, *bad])
 
 
 def _path_of(schema: StructType, name: str) -> str | None:

@@ -17,6 +17,7 @@ import hoodie
 import pyspark_hoodie
 from hoodie.errors import OptionError, SchemaError
 from pyspark_hoodie.ingestion import SparkWork
+from tests.ingestion.files_without_columns import put_files_that_lack_columns
 
 pytestmark = pytest.mark.spark
 
@@ -266,3 +267,23 @@ def test_compressed_files_views_and_times_that_python_has_not_are_as_without_spa
     assert (done.rows, done.bad) == (embedded.rows, embedded.bad) == (2, 4)
     assert rows(tmp_path / "spark") == rows(tmp_path / "embedded")
     assert kept_apart(tmp_path / "spark") == kept_apart(tmp_path / "embedded")
+
+
+@pytest.mark.parametrize("form", ["json", "csv", "parquet", "avro"])
+def test_what_a_file_lacks_is_null_however_rounds_are_cut(spark: SparkSession, tmp_path: Path, form: str) -> None:
+    folder = tmp_path / "landing"
+    folder.mkdir()
+    put_files_that_lack_columns(folder, form)
+    columns = [("id", pa.int64()), pa.field("must", pa.int64(), False), ("city", pa.string()), ("n", pa.int64())]
+    found, kept = [], []
+    for name, more in (("embedded", {}), ("whole", {}), ("cut", {"max_files": 1})):
+        hoodie.create_table(tmp_path / name, pa.schema(columns), record_key="id")
+        if name == "embedded":
+            hoodie.ingest(folder, tmp_path / name)
+        else:
+            pyspark_hoodie.ingest(spark, folder, tmp_path / name, **more)
+        found.append(rows(tmp_path / name))
+        kept.append(sorted(sorted(map(str, json.loads(row).values())) for _, row in kept_apart(tmp_path / name)))
+    assert found[0] == found[1] == found[2]
+    assert kept[0] == kept[1] == kept[2]
+    assert (len(found[0]), len(kept[0])) == (6, 4)
