@@ -120,6 +120,8 @@ def run(args: argparse.Namespace, options: Mapping[str, str], reached_by: Mappin
         schema=job.schema,
         options={**options, **job.options},
         storage_options=reached_by,
-        source_options=job.source.options or reached_by,
+        source_options={**reached_by, **job.source.options}
+        if job.source.is_files
+        else job.source.options or reached_by,
         **({} if job.limit is None else {job.source.bound: job.limit}),
     )

@@ -19,7 +19,8 @@ import pyarrow as pa
 from hoodie.engine.base import Records
 from hoodie.errors import OptionError
 from hoodie.ingestion.connect_json import unwrapped
-from hoodie.ingestion.formats import FORMATS, DecodedRows, all_bad, decoder, format_of, uncompressed, wider
+from hoodie.ingestion.csv_settings import PLAIN_CSV, CsvSettings
+from hoodie.ingestion.formats import FORMATS, DecodedRows, all_bad, decode_csv, decoder, format_of, uncompressed, wider
 from hoodie.ingestion.salvage import with_known_types
 from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round
 from hoodie.storage.base import FileInfo, Storage
@@ -60,6 +61,7 @@ class FolderSource:
     """None: by the ends of the names, others are left out."""
     unwraps: bool = False
     """Lines of JSON may be Kafka Connect's `{"schema": …, "payload": …}`: the payload counts."""
+    csv: CsvSettings = PLAIN_CSV
     now_s: Callable[[], float] = time.time
 
     def __str__(self) -> str:
@@ -115,6 +117,8 @@ class FolderSource:
             return all_bad(info.path, exc)
         if self.unwraps and kind == "json":
             content = b"\n".join(unwrapped(content.splitlines()))
+        if kind == "csv":
+            return decode_csv(info.path, content, schema, self.csv)
         return decoder(kind)(info.path, content, schema)
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
 import fastavro
@@ -16,6 +18,7 @@ import pyarrow.parquet as pq
 from hoodie.errors import OptionError, UnsupportedTableError
 from hoodie.filegroup.conform import as_type, with_plain_types
 from hoodie.format.avro_schema import arrow_from_avro
+from hoodie.ingestion.csv_settings import PLAIN_CSV, CsvSettings
 from hoodie.ingestion.json_reader import NO_FINITE_NUMBERS, json_types, read_json
 from hoodie.ingestion.source import BadRecord
 
@@ -34,6 +37,7 @@ _AVRO_HEADER = fastavro.parse_schema(
 )
 _AVRO_SCHEMA = "avro.schema"
 _AVRO_PARTS = ("type", "fields", "items", "values")
+_NUMBERED = re.compile("_c[0-9]+")
 _MAY_BE_NUMBERS = pa.array(["NaN", "Infinity", "-Infinity"])
 
 
@@ -194,37 +198,52 @@ def _with_new_fields(kind: pa.DataType, other: pa.DataType) -> pa.DataType:
     return pa.struct([*same, *(each for each in other if each.name not in names)])
 
 
-def decode_csv(name: str, content: bytes, schema: pa.Schema | None) -> DecodedRows:
-    """The first line has the names. An empty field is null. Numbers of a new column are texts, if they would lose digits."""
+def decode_csv(name: str, content: bytes, schema: pa.Schema | None, how: CsvSettings = PLAIN_CSV) -> DecodedRows:
+    """An empty field is null. Numbers of a new column are texts, if they would lose digits."""
+    names: list[str] | None = None
+    if not how.has_names:
+        is_numbered = all(_NUMBERED.fullmatch(each) for each in schema.names) if schema is not None else True
+        names = [] if is_numbered or schema is None else schema.names
+    separator = how.separator or ("\t" if name.lower().removesuffix(_compression_of(name)).endswith(".tsv") else ",")
+    layout = _Layout(replace(how, separator=separator), names)
     bad: list[BadRecord] = []
     if not content.strip():
         return DecodedRows(pa.table({}))
     try:
+        if how.encoding != PLAIN_CSV.encoding:
+            content = content.decode(how.encoding).encode()
         pa.array([content], pa.large_binary()).cast(pa.large_string())
-    except pa.ArrowInvalid:
-        return all_bad(name, "it is not UTF-8 text")
+    except (pa.ArrowInvalid, UnicodeError):
+        return all_bad(name, f"it is not {how.encoding.upper()} text")
     content += b"" if content.endswith((b"\n", b"\r")) else b"\n"  # a header alone needs it
     types = {each.name: _csv_type(each.type) for each in schema or () if not pa.types.is_nested(each.type)}
     try:
-        rows = _read_csv(name, content, types, bad)
+        rows = _read_csv(name, content, types, bad, layout)
         if not any(_is_infinite(rows.column(each)) for each in types if each in rows.schema.names):
             new = [each.name for each in rows.schema if each.name not in types and _may_change(each.type)]
-            texts = _read_csv(name, content, dict.fromkeys(new, pa.string()), []) if new else rows
+            texts = _read_csv(name, content, dict.fromkeys(new, pa.string()), [], layout) if new else rows
             for each in new:
                 if _changes(texts.column(each), rows.column(each)):
                     rows = rows.set_column(rows.schema.get_field_index(each), each, texts.column(each))
-            return DecodedRows(_without_open_end(name, content, rows, bad), tuple(bad))
+            return DecodedRows(_without_open_end(name, content, rows, bad, layout), tuple(bad))
     except pa.ArrowInvalid:
         pass
     bad.clear()
     try:
-        rows = _without_open_end(name, content, _read_csv(name, content, dict.fromkeys(types, pa.string()), bad), bad)
+        rows = _read_csv(name, content, dict.fromkeys(types, pa.string()), bad, layout)
+        rows = _without_open_end(name, content, rows, bad, layout)
     except pa.ArrowInvalid as exc:
         return all_bad(name, exc)
     fits = fitting(rows, types)
     for row in rows.filter(pc.invert(fits)).to_pylist():  # the bad ones only
         bad.append(BadRecord(name, "a value is not of its column's type", shown(row)))
     return DecodedRows(with_types(rows.filter(fits), schema), tuple(bad))
+
+
+class _Layout(NamedTuple):
+    how: CsvSettings
+    names: list[str] | None
+    """Of the columns; None: the first line has them, and if there are none, they are numbered as Spark does it."""
 
 
 def _csv_type(kind: pa.DataType) -> pa.DataType:
@@ -269,13 +288,15 @@ def _loses_digits(texts: pa.ChunkedArray, numbers: pa.ChunkedArray) -> bool:
     return bool(pc.any(pc.not_equal(exact, rounded)).as_py())
 
 
-def _without_open_end(name: str, content: bytes, rows: pa.Table, bad: list[BadRecord]) -> pa.Table:
+def _without_open_end(name: str, content: bytes, rows: pa.Table, bad: list[BadRecord], layout: _Layout) -> pa.Table:
     """The rows without the last one, if a quote in it does not end: Arrow reads all lines up to the end as its field."""
-    if content.count(b'"') % 2 == 0 or not rows.num_rows:
+    how = layout.how
+    is_even = not how.quote or (not how.escape and content.count(how.quote.encode()) % 2 == 0)
+    if is_even or not rows.num_rows:
         return rows
     names = rows.schema.names
-    one_more = "\nx" + "," * (len(names) - 1)
-    more = _read_csv(name, content + one_more.encode() + b"\n", dict.fromkeys(names, pa.string()), [])
+    one_more = "\nx" + how.separator * (len(names) - 1)
+    more = _read_csv(name, content + one_more.encode() + b"\n", dict.fromkeys(names, pa.string()), [], layout)
     last = more.slice(more.num_rows - 1).to_pylist()[0]
     if not any((value or "").rstrip("\n").endswith(one_more) for value in last.values()):
         return rows
@@ -284,19 +305,40 @@ def _without_open_end(name: str, content: bytes, rows: pa.Table, bad: list[BadRe
     return rows.slice(0, rows.num_rows - 1)
 
 
-def _read_csv(name: str, content: bytes, types: Mapping[str, pa.DataType], bad: list[BadRecord]) -> pa.Table:
+def _read_csv(
+    name: str, content: bytes, types: Mapping[str, pa.DataType], bad: list[BadRecord], layout: _Layout
+) -> pa.Table:
     def skip(row: Any) -> Literal["skip"]:
         bad.append(BadRecord(name, f"{row.actual_columns} fields, not {row.expected_columns}", shown(row.text)))
         return "skip"
 
+    how, is_numbered = layout.how, layout.names == []
+    if is_numbered:  # Arrow says f0 for Spark's _c0
+        types = {each.replace("_c", "f"): kind for each, kind in types.items()}
     rows = pyarrow.csv.read_csv(
         io.BytesIO(content),
-        read_options=pyarrow.csv.ReadOptions(block_size=max(len(content) + 1, _SMALLEST_BLOCK), use_threads=False),
-        parse_options=pyarrow.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
+        read_options=pyarrow.csv.ReadOptions(
+            block_size=max(len(content) + 1, _SMALLEST_BLOCK),
+            use_threads=False,
+            column_names=layout.names or None,
+            autogenerate_column_names=is_numbered,
+        ),
+        parse_options=pyarrow.csv.ParseOptions(
+            delimiter=how.separator,
+            quote_char=how.quote or False,
+            escape_char=how.escape or False,
+            newlines_in_values=True,
+            invalid_row_handler=skip,
+        ),
         convert_options=pyarrow.csv.ConvertOptions(
-            column_types=dict(types), null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+            column_types=dict(types),
+            null_values=["", how.null],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
         ),
     )
+    if is_numbered:
+        rows = rows.rename_columns([each.replace("f", "_c") for each in rows.schema.names])
     twice = {each for each in rows.schema.names if rows.schema.names.count(each) > 1}
     if twice:
         raise pa.ArrowInvalid(f"more than one column is named {', '.join(sorted(twice))}")
@@ -413,7 +455,7 @@ def _together(tables: Sequence[pa.Table]) -> pa.Table:
 
 FORMATS: Mapping[str, tuple[Decode, tuple[str, ...]]] = {
     "json": (decode_json, (".json", ".jsonl", ".ndjson")),
-    "csv": (decode_csv, (".csv",)),
+    "csv": (decode_csv, (".csv", ".tsv")),
     "parquet": (decode_parquet, (".parquet",)),
     "avro": (decode_avro, (".avro",)),
 }

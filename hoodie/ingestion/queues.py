@@ -24,6 +24,7 @@ import pyarrow as pa
 
 from hoodie.aws.client import Address, Client, ServiceError
 from hoodie.errors import AccessDeniedError, OptionError, StorageError
+from hoodie.ingestion.csv_settings import PLAIN_CSV, CsvSettings, parse_csv_settings
 from hoodie.ingestion.folders import FolderSource, counts, read_files
 from hoodie.ingestion.formats import DecodedRows
 from hoodie.ingestion.notifications import NewObject, objects_of
@@ -84,6 +85,7 @@ class QueueSource:
     visibility_s: int = _VISIBILITY_S
     wait_s: int = _WAIT_S
     unwraps: bool = False
+    csv: CsvSettings = PLAIN_CSV
     table: str = ""
     """Where the table is. Its own files are none of the source."""
     goes_on: bool = False
@@ -237,7 +239,7 @@ class QueueSource:
         if folder is None:
             storage = open_storage(f"s3://{bucket}/{quote(name)}", self.reached_by or None)
             folder = self._folders[f"{bucket}/{name}"] = _Announced(
-                storage, self.format, self.unwraps, name=f"{bucket}/{name}", unread=self._unread
+                storage, self.format, self.unwraps, self.csv, name=f"{bucket}/{name}", unread=self._unread
             )
         return folder
 
@@ -343,7 +345,7 @@ def queue_source(url: str, kind: str | None, reached_by: Mapping[str, str] | Non
     Raises:
         OptionError: an option of the queue is unknown, or cannot have its value.
     """
-    options = dict(reached_by or {})
+    csv, options = parse_csv_settings(reached_by)
     given = {key: options.pop(key) for key in list(options) if key.startswith("hoodie.")}
     unknown = sorted(set(given) - {VISIBILITY, WAIT, REGION, KEY_PREFIX})
     if unknown:
@@ -365,6 +367,7 @@ def queue_source(url: str, kind: str | None, reached_by: Mapping[str, str] | Non
         given.get(KEY_PREFIX, ""),
         _seconds(given, VISIBILITY, _VISIBILITY_S, 43_200),
         _seconds(given, WAIT, _WAIT_S, _LONGEST_WAIT_S),
+        csv=csv,
     )
 
 

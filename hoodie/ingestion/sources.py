@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from hoodie.consumers import safe_end
 from hoodie.errors import InstantNotFoundError, OptionError
+from hoodie.ingestion.csv_settings import parse_csv_settings
 from hoodie.ingestion.database_connections import is_database
 from hoodie.ingestion.database_options import database_source
 from hoodie.ingestion.folders import FolderSource
@@ -64,7 +65,8 @@ Make = Callable[[str, str, Mapping[str, str] | None], Source]
 
 
 def _folder(kind: str, address: str, reached_by: Mapping[str, str] | None) -> Source:
-    return FolderSource(open_storage(address, reached_by), kind)
+    csv, options = parse_csv_settings(reached_by)
+    return FolderSource(open_storage(address, options or None), kind, csv=csv)
 
 
 def _table(kind: str, address: str, reached_by: Mapping[str, str] | None) -> Source:
@@ -109,8 +111,10 @@ def source_of(
     if is_queue(str(address)) and (kind is None or kind in FORMATS):
         return queue_source(str(address), kind, reached_by)
     if kind is None:
-        table = is_table(address, storage_options=reached_by)
-        return _table("hudi", str(address), reached_by) if table else FolderSource(open_storage(address, reached_by))
+        csv, options = parse_csv_settings(reached_by)
+        if is_table(address, storage_options=options or None):
+            return _table("hudi", str(address), options or None)
+        return FolderSource(open_storage(address, options or None), csv=csv)
     if kind not in SOURCES:
         raise OptionError(f"format={kind!r} is not one of {', '.join(SOURCES)}")
     return SOURCES[kind](kind, str(address), reached_by)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from hoodie.errors import OptionError
 from hoodie.format.avro_schema import arrow_from_avro, parse_schema
+from hoodie.ingestion.csv_settings import CSV_PREFIX, parse_csv_settings
 from hoodie.ingestion.registry import schema_at
 from hoodie.ingestion.streamer_properties import PREFIX, read_text
 from hoodie.options.parse import parse_write_options
@@ -86,6 +87,11 @@ class From(NamedTuple):
     options: Mapping[str, str] = {}
     bound: str = "max_bytes"
     """The argument that Hudi's limit of a source stands for."""
+
+    @property
+    def is_files(self) -> bool:
+        """Options say also how the storage is reached."""
+        return self.bound == "max_bytes"
 
 
 @dataclass(frozen=True)
@@ -203,12 +209,10 @@ def _folder(kind: str) -> Callable[[Mapping[str, str]], From]:
 
 
 def _csv(properties: Mapping[str, str]) -> From:
-    if properties.get(_CSV_HEADER, "false").lower() != "true":
-        raise OptionError(f"CSV without a line of names is not read: add one, and {_CSV_HEADER}=true")
-    for key in _CSV_SEPARATORS:
-        if properties.get(key, ",") != ",":
-            raise OptionError(f"{key}={properties[key]!r} is not read: fields of CSV are separated by commas")
-    return _folder("csv")(properties)
+    """Hudi's files have no line of names, unless a property says so."""
+    options = {_CSV_HEADER: "false", **{key: text for key, text in properties.items() if key.startswith(CSV_PREFIX)}}
+    parse_csv_settings(options)
+    return From(_needed(properties, _ROOT, "a source of files"), "csv", options)
 
 
 def _database(properties: Mapping[str, str]) -> From:

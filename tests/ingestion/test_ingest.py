@@ -289,12 +289,12 @@ def test_a_folder_of_which_nothing_is_read_is_told_once(landing: Path, caplog: p
     (landing / "_SUCCESS").write_text("hidden")
     assert hoodie.ingest(landing, t).rounds == ()
     assert not caplog.records
-    (landing / "a.tsv").write_text("id\n1\n")
+    (landing / "a.txt").write_text("id\n1\n")
     for _ in range(2):
         assert hoodie.ingest(landing, t).rounds == ()
     (told,) = caplog.messages
     assert "has no file that is read by its name, whose end is one of .json, " in told
-    assert "such as a.tsv: give format=" in told
+    assert "such as a.txt: give format=" in told
     assert hoodie.ingest(landing, t, format="csv").rows == 1
 
 

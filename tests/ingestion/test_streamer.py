@@ -205,14 +205,14 @@ def test_topics_are_addresses_with_the_properties_of_their_consumer() -> None:
     assert set(found.source.options) == {"auto.offset.reset", "hoodie.streamer.source.kafka.append.offsets"}
 
 
-def test_a_query_in_place_of_a_table_is_one_and_csv_needs_a_line_of_names() -> None:
+def test_a_query_in_place_of_a_table_is_one_and_csv_is_read_as_it_can_be() -> None:
     jdbc = {"url": "jdbc:postgresql://h/d", "table.name": "(select * from t where a = (1)) AS x", "password.file": "p"}
     named = {f"hoodie.streamer.jdbc.{key}": value for key, value in jdbc.items()}
     found = parse_job(StreamerFlags("t", "t", source_class="JdbcSource"), named, {}).source
     assert found.options == {"query": "select * from t where a = (1)", "password_file": "p"}
     csv = {"hoodie.streamer.source.dfs.root": "x", "hoodie.streamer.csv.header": "true"}
     assert parse_job(StreamerFlags("t", "t", source_class="CsvDFSSource"), csv, {}).source.format == "csv"
-    for wrong in ({"hoodie.streamer.csv.header": "false"}, {"hoodie.streamer.csv.sep": ";"}):
+    for wrong in ({"hoodie.streamer.csv.comment": "#"}, {"hoodie.streamer.csv.sep": ";;"}):
         with pytest.raises(OptionError, match=r"hoodie\.streamer\.csv"):
             parse_job(StreamerFlags("t", "t", source_class="CsvDFSSource"), {**csv, **wrong}, {})
 

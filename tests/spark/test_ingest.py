@@ -287,3 +287,23 @@ def test_what_a_file_lacks_is_null_however_rounds_are_cut(spark: SparkSession, t
     assert found[0] == found[1] == found[2]
     assert kept[0] == kept[1] == kept[2]
     assert (len(found[0]), len(kept[0])) == (6, 4)
+
+
+def test_csv_is_read_as_its_options_say(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / "landing"
+    folder.mkdir()
+    put(folder, "a.csv", "1;;'a;b'\n2;;NA\nfour\n", at_s=1000)
+    put(folder, "b.csv", "3;x;c\n", at_s=1001)
+    options = {"sep": ";", "quote": "'", "header": "false", "nullValue": "NA"}
+    how: Any = {"source_options": {f"hoodie.streamer.csv.{name}": value for name, value in options.items()}}
+    for more in (
+        {"record_key": "_c0"},
+        {"record_key": "id", "sql": "SELECT _c0 AS id, _c1 AS x, _c2 AS y FROM source"},
+    ):
+        names = [str(tmp_path / f"{name}_{len(more)}") for name in ("embedded", "spark")]
+        embedded = hoodie.ingest(folder, names[0], **how, **more)
+        done = pyspark_hoodie.ingest(spark, folder, names[1], **how, **more)
+        assert (done.rows, done.bad) == (embedded.rows, embedded.bad) == (3, 1)
+        found = [sorted(map(str, hoodie.open_table(name).scan().to_arrow().to_pylist())) for name in names]
+        assert found[0] == found[1]
+        assert "a;b" in found[0][0]
