@@ -25,7 +25,9 @@ LOST_TIMELINE = "Restore {path} from a copy of the table: nothing else says whic
 _LOST = "Restore the files of that instant in `.hoodie` from a copy of the table: without them readers ignore its rows"
 _COMMIT = "Restore {path} from a copy of the table; `hoodie restore` to the commit before it undoes everything since"
 _RENAMED = "Restore the file under its own name from a copy of the table"
-_ROLLBACK = "`hoodie rollback {table} --yes` undoes it, and so does the next write"
+_ROLLBACK = (
+    "`hoodie rollback {table} --yes` undoes the write, or finishes the restore or rollback; so does the next write"
+)
 
 CHECKS: tuple[Check, ...] = (
     Check(

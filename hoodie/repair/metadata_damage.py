@@ -8,6 +8,7 @@ from hoodie.errors import MissingFileError
 from hoodie.metadata.keys import FILES
 from hoodie.metadata.listing import MetadataListing
 from hoodie.metadata.table import MetadataTable, finished_partitions
+from hoodie.model.enums import Action
 from hoodie.model.files import FileSlice
 from hoodie.model.findings import Repair, RepairKind
 from hoodie.model.names import METADATA_TABLE
@@ -16,8 +17,11 @@ from hoodie.view.view import FileSystemView
 
 
 def find_metadata_damage(context: TableContext, snapshot: Snapshot) -> tuple[Repair, ...]:
-    """The metadata table as one thing to drop, where it is behind, damaged, or says something else than the folders."""
-    if not finished_partitions(context.config.raw):
+    """The metadata table as one thing to drop, where it is behind, damaged, or says something else than the folders.
+
+    None while a restore or a rollback is at work or has died: whoever ends that brings the metadata table along, or builds it anew.
+    """
+    if not finished_partitions(context.config.raw) or snapshot.timeline.pending(Action.RESTORE, Action.ROLLBACK):
         return ()
     why = _damage(context, snapshot)
     if why is not None:

@@ -8,9 +8,10 @@ import hoodie
 from hoodie.model.findings import Level, RepairKind
 from hoodie.model.names import HOODIE, METADATA_TABLE, PROPERTIES
 from hoodie.storage.cache import Cache
+from hoodie.storage.faults import Fault, FaultStorage, InjectedFault
 from hoodie.storage.local import LocalStorage
 from tests.golden_tables import copy_golden
-from tests.memory_tables import opened
+from tests.memory_tables import Input, batch, new_table, opened
 from tests.public_tables import public_table
 from tests.rows import rows_of
 
@@ -105,3 +106,18 @@ def test_a_table_that_was_opened_before_it_had_one_is_told_nothing(tmp_path):
     table.upsert([{"id": "a", "ts": 1}], {"hoodie.metadata.enable": "true"})
     assert (tmp_path / "t" / METADATA_TABLE).is_dir()
     assert not [finding for finding in table.doctor().findings if "metadata table" in str(finding)]
+
+
+@pytest.mark.parametrize("undo", ["restore", "rollback"])
+def test_while_a_restore_that_died_stands_only_that_is_found(undo):
+    """Whoever ends it brings the metadata table along."""
+    storage, clock = new_table(table_type="COPY_ON_WRITE")
+    table = opened(storage, clock, {"hoodie.metadata.enable": "true"}, cache=Cache())
+    old, new = (table.upsert(batch([Input("k", "a", turn, turn)])).instant for turn in range(2))
+    dying = opened(FaultStorage(storage, [Fault(4, "after")]), clock, cache=Cache())
+    with pytest.raises(InjectedFault):
+        getattr(dying, undo)(old if undo == "restore" else new)
+    found = [each for each in opened(storage, clock, cache=Cache()).doctor().findings if each.level is not Level.NOTE]
+    assert [(each.kind, undo in each.what) for each in found] == [("dead-writes", True)]
+    table.upsert(batch([Input("k", "a", 2, 2)]))
+    assert opened(storage, clock, cache=Cache()).doctor(deep=True).is_healthy

@@ -12,7 +12,8 @@ from hoodie.model.findings import Level
 from hoodie.storage.cache import Cache
 from tests.effort import SOAK, long_but
 from tests.memory_tables import Input, batch, copy_of, opened
-from tests.metadata_tables import check_storage
+from tests.metadata_tables import check_index, check_storage, trusts_index
+from tests.moving_histories import IndexedHistories
 from tests.random_histories import Histories, play
 
 PENDING = ("run_log_compaction", "run_clustering", "run_compaction")
@@ -82,14 +83,16 @@ class Effects(Histories):
         if not self.known:
             return
         storage, clock = copy_of(self.storage)
-        table = opened(storage, clock, cache=Cache())
+        table = opened(storage, clock, self.always, cache=Cache())
         for run in PENDING if self.table_type == "MERGE_ON_READ" else ("run_clustering",):
             with suppress(CommitConflictError if self.allows else ()):  # the plan whose rows a write changed is dropped
                 getattr(table, run)()
         before = rows_of(storage)
-        act(opened(storage, clock, cache=Cache()))
+        act(opened(storage, clock, self.always, cache=Cache()))
         assert act not in KEEPING or rows_of(storage) == before
-        opened(storage, clock, cache=Cache()).delete(where="id = 'k0'")
+        opened(storage, clock, self.always, cache=Cache()).delete(where="id = 'k0'")
+        if trusts_index(storage):
+            check_index(storage)
 
     @rule()
     def the_doctor_finds_no_damage(self):
@@ -103,9 +106,14 @@ def rows_of(storage):
     return sorted(map(repr, found))
 
 
+class IndexedEffects(IndexedHistories, Effects):
+    """By a record index of the whole table."""
+
+
 @pytest.mark.parametrize("more", long_but([False], [False, True]), ids=["sample", "more"])
 @pytest.mark.parametrize("version", [V6, V9], ids=["6", "9"])
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_services_have_their_effects_after_any_history(kind, version, more):
-    machine = type("Machine", (Effects,), {"table_type": kind, "version": version})
-    play(machine, 1000 if more and SOAK else 20 if more else 2, 20)
+@pytest.mark.parametrize("histories", [Effects, IndexedEffects])
+def test_services_have_their_effects_after_any_history(histories, kind, version, more):
+    machine = type("Machine", (histories,), {"table_type": kind, "version": version})
+    play(machine, 1000 if more and SOAK else 10 if more else 1, 20)
