@@ -31,7 +31,10 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
         other = self.other_parser(self.prog, args) if self.other_parser is not None and args is not None else None
-        return (other.parse_known_args if other else super().parse_known_args)(args, namespace)
+        known, unknown = (other.parse_known_args if other else super().parse_known_args)(args, namespace)
+        if unknown and " " in self.prog:  # by a command, whose usage helps; argparse would show that of `hoodie`
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         choices = [str(choice) for choice in action.choices or ()]

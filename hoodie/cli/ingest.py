@@ -40,7 +40,9 @@ def register(to: Commands) -> None:
     added.add_argument("--operation", default="upsert", choices=[each.value.lower() for each in OPERATIONS])
     for option, what in (("--key", "record key"), ("--partition-by", "partition"), ("--ordering", "ordering")):
         added.add_argument(option, metavar="COLUMNS", type=columns, help=f"{what} of a table that is made")
-    added.add_argument("--type", choices=["COPY_ON_WRITE", "MERGE_ON_READ"], help="of a table that is made")
+    added.add_argument(
+        "--type", "--table-type", choices=["COPY_ON_WRITE", "MERGE_ON_READ"], help="of a table that is made"
+    )
     added.add_argument("--changes", choices=LOGS, help="the source is a change log of Debezium, or of AWS DMS")
     added.add_argument("--max-files", metavar="N", type=int, help="files that a round takes at most")
     added.add_argument("--max-bytes", metavar="N", type=int, help="bytes that a round takes at most")

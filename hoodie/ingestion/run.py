@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -98,14 +99,21 @@ class Plan:
     work: Work = EMBEDDED
 
 
-def run_round(table: HoodieTable, plan: Plan) -> IngestRound | None:
-    """One round, None: there is nothing new.
+@dataclass
+class Begin:
+    """How far a run has read before it could commit anything: the table has no columns, and no row said them."""
+
+    checkpoint: Checkpoint | None = None
+
+
+def run_round(table: HoodieTable, plan: Plan, begin: Begin | None = None) -> IngestRound | None:
+    """One round, None: there is nothing new. `begin` is that of all rounds of a run.
 
     Raises:
         OptionError: a bad record, where those are errors; the transformation cannot be understood. Others as `upsert` has them.
     """
     with span("ingest.round", table=table.config.name, path=table.uri, source=plan.name):
-        result = _round(table, plan)
+        result = _round(table, plan, begin or Begin())
         if result is not None:
             note(instant=result.instant, rows=result.rows, files=result.pieces, bytes=result.bytes)
     if result is not None and not plan.dry_run:
@@ -115,9 +123,10 @@ def run_round(table: HoodieTable, plan: Plan) -> IngestRound | None:
     return result
 
 
-def _round(table: HoodieTable, plan: Plan) -> IngestRound | None:
+def _round(table: HoodieTable, plan: Plan, begin: Begin) -> IngestRound | None:
     started_s = time.monotonic()
     progress = progress_of(table._context.snapshot(), plan.name)
+    progress = progress._replace(checkpoint=progress.checkpoint or begin.checkpoint)
     schema = table.schema if plan.sql is None else None
     if plan.address and progress.address and plan.address != progress.address:
         log.warning(
@@ -137,13 +146,13 @@ def _round(table: HoodieTable, plan: Plan) -> IngestRound | None:
         needs = _needs(table, plan, round_, options)
         prepared = at_end.enter_context(plan.work.prepared(table, round_.rows, plan.sql, needs))
         try:
-            result = _ingest(table, plan, progress, round_, prepared, options)
+            result = _ingest(table, plan, progress, round_, prepared, options, begin)
         except KeyFieldError:
             again = plan.work.with_paths(table, prepared.rows) if plan.keeps_bad else NO_ROUND
             if not again.bad:
                 raise
             again = again._replace(bad=[*prepared.bad, *again.bad])
-            result = _ingest(table, plan, progress, round_, again, options)
+            result = _ingest(table, plan, progress, round_, again, options, begin)
     return None if result is None else replace(result, seconds=time.monotonic() - started_s)
 
 
@@ -176,6 +185,7 @@ def _ingest(
     round_: Round,
     prepared: PreparedRound,
     options: WriteOptions,
+    begin: Begin,
 ) -> IngestRound | None:
     """None: there is nothing that a commit could hold, such as files with names of columns alone. A later round reads them again."""
     bad = [*round_.bad, *prepared.bad]
@@ -197,9 +207,15 @@ def _ingest(
         dry_run=plan.dry_run,
     )
     if not plan.dry_run:
-        if not (bad or round_.waiting or _has_columns(table, prepared)):
-            log.info("%s has no rows yet, and nothing that says what its columns are", plan.source)
-            return None
+        if not _has_columns(table, prepared):
+            if not (bad or round_.waiting):
+                log.info("%s has no rows yet, and nothing that says what its columns are", plan.source)
+                return None
+            result = replace(result, quarantine=_kept_apart(table, plan, progress, bad, is_committed=False))
+            begin.checkpoint = round_.checkpoint
+            if round_.committed is not None:
+                round_.committed()
+            return result
         result = replace(result, quarantine=_kept_apart(table, plan, progress, bad))
         result = replace(result, instant=_write(table, plan, progress, round_, prepared, options, len(bad)))
         if round_.committed is not None and result.instant is not None:  # None: another run's batch, not this one
@@ -216,13 +232,16 @@ def rounds(
     sleep: Callable[[float], None] = time.sleep,
 ) -> Iterator[IngestRound]:
     """Round after round until there is nothing new; `continuous`: then look again after a pause, for ever."""
+    begin = Begin()
     while True:
-        result = run_round(table, plan)
+        result = run_round(table, plan, begin)
         if result is not None:
             yield result
         if plan.dry_run or (result is None and not continuous):
             return
         if result is None or not result.waiting:
+            if not continuous and table.schema is None:
+                _no_rows(table)
             if not continuous:
                 return
             sleep(interval_s)
@@ -244,13 +263,20 @@ def _check_operation(table: HoodieTable, plan: Plan, round_: Round) -> None:
         )
 
 
-def _kept_apart(table: HoodieTable, plan: Plan, progress: Progress, bad: Sequence[BadRecord]) -> str | None:
-    """Write bad records down before the commit: of a round that is repeated the file is written anew."""
+def _kept_apart(
+    table: HoodieTable, plan: Plan, progress: Progress, bad: Sequence[BadRecord], *, is_committed: bool = True
+) -> str | None:
+    """Write bad records down before the commit: of a round that is repeated the file is written anew.
+
+    Rounds without a commit have the number of the one that follows. A checksum tells their files apart.
+    """
     if not bad:
         return None
-    path = f"{QUARANTINE}/{plan.name}/{progress.rounds:08d}.jsonl"
     lines = (json.dumps(record._asdict(), ensure_ascii=False) for record in bad)
-    table._context.storage.replace(path, ("\n".join(lines) + "\n").encode())
+    content = ("\n".join(lines) + "\n").encode()
+    end = "" if is_committed else f"-{zlib.crc32(content):08x}"
+    path = f"{QUARANTINE}/{plan.name}/{progress.rounds:08d}{end}.jsonl"
+    table._context.storage.replace(path, content)
     log.warning(
         "%s of %s cannot be rows of table %s: kept in %s; the first: %s",
         format_count(len(bad), "record"),

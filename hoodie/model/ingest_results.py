@@ -25,7 +25,7 @@ class IngestRound:
     checkpoint: str = ""
     """Up to where the source is read by now."""
     instant: str | None = None
-    """Of the commit; None in a dry run, or where another process has written the same round."""
+    """Of the commit. None in a dry run, if another process has written the same round, or while the table has no columns."""
     quarantine: str | None = None
     """The file in the table's folder that has the bad records."""
     dry_run: bool = False
@@ -35,7 +35,7 @@ class IngestRound:
         parts = [f"{format_count(self.rows, 'row')} of {format_count(self.pieces, 'piece')}"]
         parts += [f"{format_count(self.bad, 'bad record')} kept apart"] if self.bad else []
         parts += [f"{format_count(self.waiting, 'piece')} waiting"] if self.waiting else []
-        state = "not written (dry run)" if self.dry_run else f"instant {self.instant or 'of another process'}"
+        state = "not written (dry run)" if self.dry_run else f"instant {self.instant}" if self.instant else "no commit"
         rate = f", {self.rows / self.seconds:,.0f} rows/s" if self.seconds else ""
         return f"round {self.number}: {', '.join(parts)}; {state}; {self.seconds:.2f} s{rate}"
 

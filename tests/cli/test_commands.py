@@ -320,6 +320,25 @@ def test_a_command_line_without_sense_is_status_2(argv, capsys):
     assert "usage: hoodie" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("argv", "prog"),
+    [
+        (["ingest", "a", "b", "--none"], "hoodie ingest"),
+        (["ingest", "--target-base-path", "a", "--target-table", "t", "--none"], "hoodie ingest"),
+        (["show", "a", "--none"], "hoodie show"),
+        (["alter", "add", "t", "c", "string", "--none"], "hoodie alter add"),
+        (["--none", "show", "a"], "hoodie"),
+    ],
+)
+def test_an_unknown_flag_shows_the_usage_of_its_command(
+    argv: list[str], prog: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"usage: {prog} ")
+    assert "--none" in error
+
+
 @pytest.mark.parametrize("argv", [["--help"], ["--version"], ["compaction", "run", "--help"]])
 def test_help_and_version_are_status_0(argv, capsys):
     assert main(argv) == DONE

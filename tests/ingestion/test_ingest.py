@@ -316,6 +316,48 @@ def test_a_first_file_without_rows_is_no_error(landing: Path, with_schema: bool)
     assert ids(t) == [7]
 
 
+def test_a_continuous_run_waits_for_columns_where_the_first_files_are_broken(landing: Path) -> None:
+    t = hoodie.create_table(target(), record_key="id")
+    (landing / "1.parquet").write_bytes(b"damaged")
+    (landing / "2.json").write_text("nonsense\n")
+    os.utime(landing / "1.parquet", (1000, 1000))
+    os.utime(landing / "2.json", (1001, 1001))
+    pauses: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            raise KeyboardInterrupt
+        if len(pauses) == 2:
+            put(landing, "3.json", 7, at_s=2000)
+
+    seen = []
+    plan = Plan(FolderSource(open_storage(landing)), bounds=Bounds(files=1))
+    with suppress(KeyboardInterrupt):
+        for done in rounds(t, plan, continuous=True, interval_s=7.0, sleep=sleep):
+            seen.append(done)
+    assert [(each.rows, each.bad, each.instant is not None) for each in seen] == [
+        (0, 1, False),
+        (0, 1, False),
+        (1, 0, True),
+    ]
+    kept = [open_storage(t.uri).read(each.quarantine) for each in seen if each.quarantine]
+    assert [json.loads(each)["origin"] for each in kept] == ["1.parquet", "2.json"]
+    assert ids(t) == [7]
+
+
+def test_a_run_that_ends_tells_that_all_files_are_broken_or_goes_on_to_a_good_one(landing: Path) -> None:
+    t = hoodie.create_table(target(), record_key="id")
+    (landing / "1.parquet").write_bytes(b"damaged")
+    with pytest.raises(OptionError, match="no columns yet, and the first round has no rows"):
+        hoodie.ingest(landing, t)
+    os.utime(landing / "1.parquet", (1000, 1000))
+    put(landing, "2.json", 7, at_s=2000)
+    assert [(each.rows, each.bad) for each in hoodie.ingest(landing, t, max_files=1).rounds] == [(0, 1), (1, 0)]
+    assert hoodie.ingest(landing, t).rounds == ()
+    assert ids(t) == [7]
+
+
 def test_a_first_round_that_is_set_apart_as_a_whole_is_read_once(landing: Path) -> None:
     t = target()
     (landing / "1.json").write_text('{"id": null, "n": 1}\n{"id": "", "n": 2}\n')
