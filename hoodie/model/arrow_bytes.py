@@ -14,6 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.model.plain_types import is_list_view
+
 Tabular = TypeVar("Tabular", pa.RecordBatch, pa.Table)
 Array = Any
 
@@ -22,7 +24,7 @@ MOST_BYTES = 1 << 30
 
 
 def rows_bytes(data: pa.RecordBatch | pa.Table) -> int:
-    """Bytes of the rows with dictionaries and runs decoded; views of texts count what these rows show of their buffers."""
+    """Bytes of the rows with dictionaries and runs decoded; views count what these rows show of their buffers."""
     if not any(map(_stands_for_more, data.schema.types)):
         return data.nbytes
     return sum(map(array_bytes, data.columns))
@@ -49,6 +51,8 @@ def array_bytes(column: Array) -> int:
         return int(lengths @ runs) + int(other_bytes * len(column))
     if _is_view(kind):
         return 16 * len(column) + int(_lengths(column).sum())
+    if is_list_view(kind):
+        return 8 * len(column) + array_bytes(column.flatten())
     if pa.types.is_map(kind):
         first, end = column.offsets[0].as_py(), column.offsets[-1].as_py()
         return sum(array_bytes(each.slice(first, end - first)) for each in (column.keys, column.items))
@@ -128,8 +132,10 @@ def _is_view(kind: Any) -> bool:
 
 
 def _stands_for_more(kind: Any) -> bool:
-    if isinstance(kind, pa.ExtensionType):
+    if isinstance(kind, pa.BaseExtensionType):
         return _stands_for_more(kind.storage_type)
+    if is_list_view(kind):  # whose lists may share their values
+        return True
     if pa.types.is_nested(kind):
         return any(_stands_for_more(kind.field(i).type) for i in range(kind.num_fields))
     return bool(pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind) or _is_view(kind))

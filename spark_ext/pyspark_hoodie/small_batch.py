@@ -100,7 +100,7 @@ def collected(df: DataFrame) -> pa.Table:
 def _collected(df: Any) -> list[pa.RecordBatch]:
     try:
         # As they come: `toArrow` casts them to the schema, and cannot where a struct with a field that is "not null" is null.
-        if hasattr(df, "_collect_as_arrow"):
+        if hasattr(type(df), "_collect_as_arrow"):  # a frame of Connect has a column of any name
             result: list[pa.RecordBatch] = df._collect_as_arrow()
             return result
         table: pa.Table = df.toArrow()

@@ -11,6 +11,8 @@ from hoodie.model.arrow_bytes import array_bytes, array_pieces, in_one_chunk, pi
 LONG = "x" * 1000
 CODES = pa.array([0, 1, None] * 10, pa.int32())
 RUNS = pa.RunEndEncodedArray.from_arrays(pa.array([10, 20], pa.int32()), pa.array([LONG, "y"]).cast(pa.string_view()))
+LISTS = pa.ListViewArray.from_arrays([0, 0, 1, 0], [2, 1, 1, 1], pa.array([LONG, "y"]))
+"""They share their values."""
 CATEGORY = pa.DictionaryArray.from_arrays(CODES, pa.array([LONG, "y"]))
 
 
@@ -35,6 +37,14 @@ CATEGORY = pa.DictionaryArray.from_arrays(CODES, pa.array([LONG, "y"]))
         (RUNS.slice(9, 11), 1_010, 1_300),
         (pa.StructArray.from_arrays([RUNS], ["x"]), 10_010, 10_500),
         (pa.array([LONG, "y"]).slice(1, 1), 1, 20),
+        (LISTS, 3_000, 3_100),
+        (LISTS.slice(1, 1), 1_000, 1_100),
+        (pa.array([[1, 2], None, []], pa.large_list_view(pa.int64())), 40, 40),
+        (
+            pa.ExtensionArray.from_storage(pa.json_(pa.string_view()), pa.array([LONG, "1"]).cast(pa.string_view())),
+            1001,
+            1100,
+        ),
     ],
 )
 def test_dictionaries_and_views_count_what_these_rows_show_of_them(array, least, most):

@@ -123,6 +123,19 @@ def streams(at: Asker) -> None:
     at.step("streamed", lambda: quantities(at.spark.read.format("hoodie").load(target)))
 
 
+def ingestion(at: Asker) -> None:
+    """Of files with a row whose key is null."""
+    landing, target = Path(at.path + "_landing"), at.path + "_ingested"
+    landing.mkdir()
+    (landing / "rows.json").write_text('{"id": "f1", "qty": 1}\n{"qty": 2}\n{"id": "f3", "qty": 3}\n')
+    how: Any = {"record_key": "id", "table_type": at.table_type}
+    at.step(
+        "ingest",
+        lambda: [(each.rows, each.bad) for each in pyspark_hoodie.ingest(at.spark, landing, target, **how).rounds],
+    )
+    at.step("ingested", lambda: quantities(at.spark.read.format("hoodie").load(target)))
+
+
 def sql_and_other_formats(at: Asker) -> None:
     def view() -> Any:
         at.spark.sql(f"create or replace temporary view v using hudi options (path '{at.path}')")
@@ -251,6 +264,7 @@ def ask(url: str, folder: Path, table_types: Sequence[str]) -> Mapping[str, Told
     for at in askers:
         saves_and_reads(at)
         verbs(at)
+        ingestion(at)
         sql_and_other_formats(at)
         by_methods(at)
         statements(at)

@@ -166,6 +166,10 @@ def test_a_frame_that_outlives_its_files_is_an_error_of_ours(told, read):
     assert "refreshByPath" not in text
 
 
+def test_rows_of_a_source_are_checked_and_written(told):
+    assert (told["ingest"], told["ingested"]) == ([[2, 1]], {"f1": 1, "f3": 3})
+
+
 def test_other_formats_and_what_spark_finds_by_itself(told):
     assert (told["parquet"], told["parquet read"], told["without enable"]) == (None, 1, 1)
 
