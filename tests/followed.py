@@ -59,7 +59,13 @@ def check_followed(context):
         known = followed.file_groups(path)
         names = {log.name for group in known for each in group.slices for log in each.logs}
         expected = _counted(listed.file_groups(path), names)
-        assert _counted(known, names) == expected, path
+        found = _counted(known, names)
+        if found != expected:
+            only_followed = [each for each in found if each not in expected]
+            only_listed = [each for each in expected if each not in found]
+            raise AssertionError(
+                f"{path}: only followed {only_followed}; only listed {only_listed}; {snapshot.timeline.instants}"
+            )
         count += len(expected)
     # A partition that only a write that failed has made has no files.
     with_files = {path for path in listed.partitions() if any(g.slices for g in followed.file_groups(path))}

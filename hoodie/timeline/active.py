@@ -423,11 +423,17 @@ class ActiveTimeline:
         return self._read(path, lambda data: hoodie.format.plan_avro.decode_rollback_plan(data, path=self._full(path)))
 
     def rollback_target(self, rollback: Instant) -> InstantTime | None:
-        """The instant that a rollback undoes; None while its plan is only being written, or when it is gone."""
-        try:
+        """The instant that a rollback undoes; None while its plan is only being written, or when it is gone.
+
+        A completed one also says so itself. Early Apache Hudi wrote no plan, and who takes a rollback off the timeline may
+        die after its plan is deleted.
+        """
+        with suppress(FileNotFoundError, CorruptFileError):
             return self.read_rollback_plan(rollback.time).instant
-        except (FileNotFoundError, CorruptFileError):
-            return None
+        with suppress(FileNotFoundError, CorruptFileError):
+            if rollback.is_completed:
+                return next((time for time, _ in self.read_undone(rollback).undone), None)
+        return None
 
     def rollback_of(self, timeline: Timeline, instant_time: InstantTime) -> Instant | None:
         """The rollback that undoes an instant, or has undone it; only those after the instant are looked at."""
