@@ -85,10 +85,25 @@ def sought_rows(
                 columns = dict.fromkeys(of_keys, keys)
                 if pages is not None and others and (blocks is not None or _may_skip_pages(rows, count)):
                     columns |= pages.rows(group, others, rows)
+                columns |= _constants(file, group, [name for name in others if name not in columns], len(rows))
                 rest = [name for name in others if name not in columns]
                 columns |= _at(rows, rest, read(rest, group) if rest else ())
                 yield first + rows, pa.RecordBatch.from_arrays([columns[name] for name in present], names=present)
         first += count
+
+
+def _constants(file: pq.ParquetFile, group: int, names: Sequence[str], count: int) -> dict[str, pa.Array]:
+    """Columns of texts that have one value in all of the row group, such as the partition path, so many times."""
+    types = {name: file.schema_arrow.field(name).type for name in names}
+    fields = [
+        pa.field(name, _TEXT) for name, kind in types.items() if kind in (_TEXT, pa.dictionary(pa.int32(), _TEXT))
+    ]
+    ranges = ranges_of_footer(file.metadata, fields, group=group)
+    return {
+        name: pa.repeat(pa.scalar(stated.low, _TEXT), count)
+        for name, stated in ranges.items()
+        if stated.low is not None and stated.low == stated.high and not stated.nulls
+    }
 
 
 def _rows_from(there: SoughtRows, begin: int, end: int) -> tuple[np.ndarray, pa.Array]:
@@ -127,18 +142,23 @@ def _decoded(column: Any) -> pa.Array:
 
 def _rows_of_keys(file: pq.ParquetFile, group: int, keys: pa.Array, *, path: str) -> tuple[np.ndarray, pa.Array]:
     """Numbers of the rows of a row group that have one of the keys, and their keys."""
-    numbers, found, begin = [], [], 0
     batch_rows = max(_BATCH_ROWS, _BATCH_SHARE * len(keys))
-    for batch in read_batches(file, [RECORD_KEY], batch_rows=batch_rows, path=path, group=group):
-        stored = batch.column(0)
-        mask = pc.is_in(stored, value_set=keys)
+    batches = read_batches(file, [RECORD_KEY], batch_rows=batch_rows, path=path, group=group)
+    return rows_with((batch.column(0) for batch in batches), keys)
+
+
+def rows_with(stored: Iterable[pa.Array], keys: pa.Array) -> SoughtRows:
+    """Which of the stored keys, which come in parts, are among the others."""
+    numbers, found, begin = [], [], 0
+    for part in stored:
+        mask = pc.is_in(part, value_set=keys)
         if mask.true_count:
             numbers.append(begin + np.flatnonzero(mask.to_numpy(zero_copy_only=False)))
-            found.append(stored.filter(mask))
-        begin += len(stored)
+            found.append(part.filter(mask))
+        begin += len(part)
     if not found:
-        return np.empty(0, np.int64), pa.array([], _TEXT)
-    return np.concatenate(numbers), pa.concat_arrays(found)
+        return SoughtRows(np.empty(0, np.int64), pa.array([], _TEXT))
+    return SoughtRows(np.concatenate(numbers), pa.concat_arrays(found))
 
 
 def _within_bounds(file: pq.ParquetFile, group: int, keys: pa.Array) -> pa.Array:

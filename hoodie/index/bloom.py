@@ -21,12 +21,13 @@ from hoodie.errors import CorruptFileError, UnsupportedTableError
 from hoodie.filegroup.chunks import load_rows, make_matches, piece_keys
 from hoodie.filegroup.log_scan import read_log_records
 from hoodie.filegroup.slice_reader import MAPPED_BYTES, open_base_file
-from hoodie.filegroup.sought_rows import can_seek
+from hoodie.filegroup.sought_rows import can_seek, rows_with
 from hoodie.filegroup.unused_memory import release_unused_memory
 from hoodie.format.base_file import BaseFileFooter
 from hoodie.format.bloom import BloomFilter
 from hoodie.index.hash_index import HashedKeys
 from hoodie.index.stored_keys import (
+    KeyAnswer,
     KeyBlock,
     KnownFile,
     KnownFiles,
@@ -311,6 +312,12 @@ def _look_into(storage: Storage, task: LookupTask, shared: _KeySearch) -> Lookup
         if not pieces:
             return LookupResult(task.base, (), "range", stored_file.footer.record_count)
         return _look_into_memory(storage, task, stored_file, pieces, shared, how="keys")
+    if stored_file is not None and stored_file.answer is not None:
+        pieces = _pieces_in_range(task, stored_file.footer)
+        places_of_pieces = [stored_file.answer.places(shared.of(piece).keys) for piece in pieces]
+        if pieces and all(places is not None for places in places_of_pieces):
+            matches = _matches(storage, task, pieces, [shared.of(piece).rows for piece in pieces], places_of_pieces)
+            return LookupResult(task.base, matches, "keys", stored_file.footer.record_count)
     where = f"{task.base.path} of table {storage.uri}"
     opened = open_base_file(storage, task.base)
     with opened as (file, metadata):
@@ -357,8 +364,9 @@ def _look_into_memory(
 
 
 def rows_of_keys(storage: Storage, cache: Cache, keys: HashedKeys, base: BaseFile) -> SoughtRows | None:
-    """All rows of the file that have one of the keys, which stays known for the look-up of a write; None where the file's keys are
-    too many to remember, or the sought ones too few to read them for.
+    """All rows of the file that have one of the keys; None where these are too few to read the file's keys for.
+
+    The file's keys stay known for the look-up of a write, or where they are too many which of them were found.
 
     Raises:
         CorruptFileError: the file cannot be read.
@@ -375,10 +383,14 @@ def rows_of_keys(storage: Storage, cache: Cache, keys: HashedKeys, base: BaseFil
                 return SoughtRows(np.empty(0, np.int64), keys.keys[:0])
             fits = files.takes(footer.record_count * _key_bytes(footer), footer.record_count)
             few = candidates * _FEW_SHARE < footer.record_count
-            if few or not fits or not can_seek(parquet):
+            if few or not can_seek(parquet):
                 return None
             where = f"{base.path} of table {storage.uri}"
             stored = stored_keys(parquet, base.path, None, batch_rows=_BATCH_KEYS, path=where)
+            if not fits:
+                found = rows_with(stored, keys.keys)
+                files.put(name, footer, answer=KeyAnswer(keys.keys, found))
+                return found
             file = files.put(name, footer, pa.concat_arrays(list(stored)))
     if file.keys is None:
         return None

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,7 @@ from hoodie.format.parquet_file import read_batches
 from hoodie.index.hash_index import HashedKeys, HashIndex, confirmed
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import UnstoredColumns
+from hoodie.model.sought import SoughtRows
 from hoodie.storage.base import Storage
 from hoodie.storage.cache import Cache, FileKey, Kind, file_key
 
@@ -68,13 +70,35 @@ def stored_keys(
         yield unstored.completed(conform(batch, stored, path=path), _KEY_ONLY, base).column(0)
 
 
+class KeyAnswer(NamedTuple):
+    """Which rows of a file have one of many keys. It outlasts the read that sought them, for a write of the same keys."""
+
+    keys: pa.Array
+    """What was sought."""
+    found: SoughtRows
+
+    @property
+    def size_bytes(self) -> int:
+        return int(self.keys.nbytes + self.found.numbers.nbytes + self.found.keys.nbytes)
+
+    def places(self, keys: pa.Array) -> np.ndarray | None:
+        """As `KnownFile.places`; None where others of the keys were not sought."""
+        if not pc.all(pc.is_in(keys, value_set=self.keys)).as_py():
+            return None
+        places = places_among(keys, self.found.keys)
+        if not len(self.found.numbers):
+            return places
+        return np.where(places < 0, -1, self.found.numbers[places]).astype(np.int32)
+
+
 class KnownFile:
     """What is known of one base file; thread-safe."""
 
-    def __init__(self, footer: BaseFileFooter) -> None:
+    def __init__(self, footer: BaseFileFooter, answer: KeyAnswer | None = None) -> None:
         self.footer = footer if footer.bloom_base64 is None else replace(footer, bloom_base64=None)
         """Without the filter, which is the largest part of it and needed only while the keys are not known."""
         self.keys: pa.Array | None = None
+        self.answer = answer
         self.block: KeyBlock | None = None
         self.queried = False
         """Whether keys were sought in it since they are known."""
@@ -87,7 +111,8 @@ class KnownFile:
 
     @property
     def size_bytes(self) -> int:
-        return 0 if self.keys is None else self.keys.nbytes + _INDEX_BYTES * len(self.keys)
+        of_answer = 0 if self.answer is None else self.answer.size_bytes
+        return of_answer if self.keys is None else self.keys.nbytes + _INDEX_BYTES * len(self.keys)
 
     def places(self, keys: HashedKeys) -> np.ndarray:
         """For each of the keys the number of the first row that has it, -1 where none does."""
@@ -263,9 +288,15 @@ class KnownFiles:
     def get(self, name: FileKey | None) -> KnownFile | None:
         return None if name is None else self._cache.find(_KEYS, name)
 
-    def put(self, name: FileKey | None, footer: BaseFileFooter, keys: pa.Array | None = None) -> KnownFile:
-        """Remember the footer, and the keys where they fit."""
-        file = KnownFile(footer)
+    def put(
+        self,
+        name: FileKey | None,
+        footer: BaseFileFooter,
+        keys: pa.Array | None = None,
+        answer: KeyAnswer | None = None,
+    ) -> KnownFile:
+        """Remember the footer, and the keys where they fit, or an answer about them."""
+        file = KnownFile(footer, answer)
         if keys is not None and self.takes(keys.nbytes, len(keys)):
             file.keys = keys
         if name is not None:

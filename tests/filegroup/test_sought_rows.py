@@ -82,6 +82,19 @@ def test_of_rows_that_were_looked_up_no_keys_are_read(file, monkeypatch):
     assert [row for _, b in rows for row in b.to_pylist()] == [{"n": n, RECORD_KEY: f"k{n:03}"} for n in wanted]
 
 
+@pytest.mark.parametrize("encode", [(), ("path", "some", "none")])
+def test_a_column_with_one_value_in_a_row_group_is_not_read(encode):
+    rows = {RECORD_KEY: keys(*range(30)), "path": ["p"] * 30, "some": ["a"] * 9 + [None] + ["b"] * 20}
+    rows |= {"none": pa.array([None] * 30, pa.string()), "same": [1.0] * 30}
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table(rows), sink, row_group_size=GROUP)
+    file = open_parquet(pa.BufferReader(sink.getvalue()), path="f", encode=encode)
+    _, there, read = found(file, SoughtKeys(keys(3, 9, 15)), ["path", "some", "none", "same"])
+    values = [("p", "a", None, 1.0), ("p", None, None, 1.0), ("p", "b", None, 1.0)]
+    assert [tuple(row.values()) for row in there] == values
+    assert read == [(("some", "none", "same"), 0), (("none", "same"), 1)]
+
+
 class Pages:
     """Notes which rows it is asked for, and has none of them."""
 

@@ -60,7 +60,10 @@ def looked_up(table, ids):
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 @pytest.mark.parametrize("ordering", [None, "ts"])
-def test_the_rows_are_those_of_the_filter(table_type, ordering, tmp_path):
+@pytest.mark.parametrize("remembers", [True, False])
+def test_the_rows_are_those_of_the_filter(table_type, ordering, remembers, tmp_path, request):
+    if not remembers:
+        request.getfixturevalue("large")
     table = filled(tmp_path / "t", table_type, ordering=ordering)
     asked = [*range(0, ROWS, 2), 100_000]
     for _ in range(3):
@@ -81,6 +84,34 @@ def test_a_write_of_these_keys_reads_them_no_more(tmp_path, of_index):
     assert set(looked_up(table, ids).to_arrow().column("v").to_pylist()) == {9}
     assert len(of_index) == 2
     assert pc.count_distinct(found.column("id")).as_py() == len(ids)
+
+
+@pytest.fixture
+def large(monkeypatch):
+    """The keys of no file can be remembered."""
+    monkeypatch.setattr("hoodie.index.stored_keys._LARGEST_SHARE", 10**9)
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_write_of_keys_that_were_sought_in_large_files_reads_no_keys(table_type, tmp_path, of_index, large):
+    table = filled(tmp_path / "t", table_type)
+    ids = [n for n in range(0, ROWS, 2) if n % 3 < 2]
+    asked = [*ids, 100_000]  # whose absence is known, too
+    assert rows(looked_up(table, asked)) == rows(scan(table, asked)) != []
+    assert len(of_index) == 2
+    result = table.upsert([{"id": n, "v": 9, "ts": 2} for n in asked])
+    assert (result.updated, result.inserted) == (len(ids), 1)
+    assert len(of_index) == 2
+    assert sorted(table.scan(("id", "v"), where="v = 9").to_arrow()["id"].to_pylist()) == asked
+
+
+def test_keys_that_were_not_sought_in_large_files_are_looked_up(tmp_path, of_index, large):
+    table = filled(tmp_path / "t")
+    looked_up(table, range(0, ROWS, 2))
+    told = len(of_index)
+    result = table.upsert([{"id": n, "v": 9, "ts": 2} for n in (0, 1, 3, 200_000)])
+    assert (result.updated, result.inserted) == (3, 1)
+    assert len(of_index) > told
 
 
 def test_few_keys_are_left_to_the_reader(tmp_path, of_index):
