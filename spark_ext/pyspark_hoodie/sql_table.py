@@ -47,7 +47,10 @@ from pyspark_hoodie.sql_short_names import with_full_names
 
 INSERT_INTO = "hoodie.spark.sql.insert.into.operation"
 """Apache Hudi's setting for INSERT INTO: upsert, insert or bulk_insert."""
+MERGE_PARTIAL = "hoodie.spark.sql.merge.into.partial.updates"
+"""Apache Hudi's setting for MERGE INTO, true there by default: log blocks may have only the columns that clauses set."""
 _OPERATION = key_of(WriteOptions, "operation")
+_SOME_COLUMNS = key_of(WriteOptions, "some_columns").name
 _QUERY = key_of(ReadOptions, "query").name
 _NO_PARTITION = ("/",)
 """A path that no partition has: that of all that are replaced, where none is."""
@@ -221,10 +224,13 @@ class CatalogTable:
         """The write options: those of the table's entry, then the session's settings, then the statement's."""
         settings = settings_of_session(self._spark)
         stated = {name: text for name, text in self._properties.items() if name.startswith("hoodie.")}
-        write_options = {name: text for name, text in {**stated, **settings}.items() if name.lower() in WRITES}
-        insert = _insert_operation({**stated, **settings})
+        given = {**stated, **settings}
+        write_options = {name: text for name, text in given.items() if name.lower() in WRITES}
+        insert = _insert_operation(given)
         if insert is not None:
             write_options[_OPERATION.name] = insert
+        if MERGE_PARTIAL in given:
+            write_options.setdefault(_SOME_COLUMNS, given[MERGE_PARTIAL])
         return write_options | _own(options)
 
     def _request(self, operation: WriteOperation | None, options: Mapping[str, str]) -> WriteRequest:

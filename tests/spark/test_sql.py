@@ -11,6 +11,8 @@ from pyspark.sql import functions as F
 import hoodie
 import pyspark_hoodie
 from hoodie.errors import OptionError, TableExistsError
+from hoodie.filegroup.log_scan import is_partial
+from hoodie.format.log_block import scan_blocks
 from pyspark_hoodie import sql_create, sql_merge, sql_table
 from pyspark_hoodie.small_batch import collected
 from tests.effort import long_but
@@ -387,6 +389,32 @@ def test_a_merge_of_stored_rows_alone_brings_no_deleted_ones_back(sql, tmp_path,
     found = {"update set *": (7, "b"), "update set w = s.w": (3, "b")}.get(clause, (7, "ab"))
     assert sql.sql("select count(*), min(id) from t").collect() == [(97, 3)]
     assert sql.sql("select v, w from t where id = 3").collect() == [found]
+    sql.sql("drop table t")
+
+
+@pytest.mark.parametrize(
+    ("in_session", "of_table", "partial"),
+    [(None, None, False), ("true", None, True), (None, "true", True), ("false", "true", False)],
+)
+def test_a_merge_writes_some_columns_where_apache_hudis_setting_says_so(sql, tmp_path, in_session, of_table, partial):
+    properties = {"type": "mor", "primaryKey": "id", "preCombineField": "ts", "hoodie.write.table.version": "9"}
+    if of_table is not None:
+        properties[sql_table.MERGE_PARTIAL] = of_table
+    made = f"using hoodie tblproperties ({', '.join(f'{name!r} = {text!r}' for name, text in properties.items())})"
+    sql.sql(f"create or replace table t (id bigint, v bigint, w string, ts bigint) {made} location '{tmp_path / 't'}'")
+    sql.sql("insert into t select id, id, concat('w', id), 1L from range(100)")
+    if in_session is not None:
+        sql.conf.set(sql_table.MERGE_PARTIAL, in_session)
+    source = "(select id, 7L as v, 2L as ts from range(3, 5)) s"
+    try:
+        sql.sql(f"merge into t using {source} on t.id = s.id when matched then update set v = s.v, ts = s.ts")
+    finally:
+        sql.conf.unset(sql_table.MERGE_PARTIAL)
+    (log,) = (tmp_path / "t").glob(".*.log.*")
+    assert [is_partial(block) for block in scan_blocks(log.read_bytes())] == [partial]
+    assert sql.sql("select v, w, ts from t where id between 2 and 4 order by id").collect() == [
+        (2, "w2", 1), (7, "w3", 2), (7, "w4", 2),
+    ]  # fmt: skip
     sql.sql("drop table t")
 
 
