@@ -1,4 +1,4 @@
-"""DataFrames of Connect clients that are saved into tables by name: the client commits, as for SQL statements."""
+"""DataFrames that are saved into tables by name. For those of Connect the client commits, as for SQL statements."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame
 from hoodie.errors import OptionError, SchemaError, TableExistsError
 from pyspark_hoodie import dataframe, hook
 from pyspark_hoodie.sql_connect import filled
+from pyspark_hoodie.sql_create import has_commits
 from pyspark_hoodie.sql_entries import entry_of
 from pyspark_hoodie.sql_reads import Parts
 from pyspark_hoodie.sql_table import CatalogTable
@@ -55,16 +56,27 @@ def _by_name(table: CatalogTable, frame: DataFrame) -> DataFrame:
     return filled(table, frame, frame.columns, {})
 
 
+def name_the_table_at(spark: Any, name: str, path: str | None) -> None:
+    """Give the table at the path, if there is one, this name, if it is free: the catalog of a new session knows no names."""
+    quoted_table = quoted_name(Words(name).name("a table"))
+    if path is not None and not spark.catalog.tableExists(quoted_table) and has_commits(spark, path):
+        spark.sql(f"CREATE TABLE {quoted_table} USING {hook.FORMAT} LOCATION {literal_text(path)}")
+
+
 def save_as_table(
     frame: DataFrame, name: str, mode: str, options: Mapping[str, str], partition_by: Sequence[str]
 ) -> None:
-    """`saveAsTable` of format hoodie.
+    """`saveAsTable` of format hoodie over Connect.
 
     Raises:
         TableExistsError: a table has this name, and the mode is that for new ones.
     """
     spark: Any = frame.sparkSession
     quoted_table = quoted_name(Words(name).name("a table"))
+    options = dict(options)
+    path = options.pop("path", None)
+    if mode in (dataframe.APPEND, dataframe.OVERWRITE):
+        name_the_table_at(spark, name, path)
     if spark.catalog.tableExists(quoted_table):
         if mode == dataframe.IGNORE:
             return
@@ -80,7 +92,7 @@ def save_as_table(
     try:
         spark.sql(
             f"CREATE TABLE {quoted_table} USING {hook.FORMAT} {by} {f'TBLPROPERTIES ({stated})' if stated else ''} "
-            f"AS SELECT * FROM {view}"
+            f"{f'LOCATION {literal_text(path)}' if path else ''} AS SELECT * FROM {view}"
         )
     finally:
         spark.catalog.dropTempView(view)

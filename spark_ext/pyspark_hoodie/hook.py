@@ -27,7 +27,7 @@ from pyspark.sql.types import StructType
 from pyspark.sql.utils import to_str
 
 from hoodie.errors import OptionError
-from hoodie.model.meta_fields import COMMIT_TIME
+from hoodie.model.meta_fields import COMMIT_TIME, META_COLUMNS
 from hoodie.options.values import OverwriteMode
 from pyspark_hoodie import dataframe
 from pyspark_hoodie.frame_marks import is_classic, marked
@@ -327,6 +327,11 @@ class _Reading(Remembers):
         return result.select(*[col(quoted(name)) for name in chosen.names])
 
 
+def without_meta_columns(frame: DataFrame) -> DataFrame:
+    """The rows as a table takes them: a frame that was read from another one has its meta columns, too."""
+    return frame.drop(*META_COLUMNS) if {*META_COLUMNS} <= {*frame.columns} else frame
+
+
 def _parsed(spark: SparkSession, ddl: str) -> StructType:
     return spark.createDataFrame([], ddl).schema
 
@@ -409,6 +414,9 @@ class _Writing(Remembers):
             if not catalog.prepare(spark, f"table {name} using {state.format}"):
                 raise OptionError(no_catalog_table(f"saveAsTable({name!r})"))
             state.add(options)
+            if dataframe.mode_of(mode or state.mode) in (dataframe.APPEND, dataframe.OVERWRITE):
+                saves.name_the_table_at(spark, name, dict(state.options.values()).get("path"))
+            self._leave_meta_columns()
         write_options = dict(state.options.values())
         replaces = (mode or state.mode or "").lower() == dataframe.OVERWRITE  # by a table with the columns of the rows
         widened = nullcontext() if replaces else widening.widened(state.source, name, write_options)
@@ -436,4 +444,20 @@ class _Writing(Remembers):
         refusal = no_view_changes(self._hoodie.source.sparkSession, tableName, "insertInto", "insert(df)")
         if refusal is not None:
             raise OptionError(refusal)
+        columns, session = state.source.columns, state.source.sparkSession
+        is_copy = COMMIT_TIME in columns and catalog.is_of_ours(session, tableName)
+        if is_copy and len(columns) != len(session.table(tableName).columns):  # else they are values of other columns
+            self._leave_meta_columns()
         super().insertInto(tableName, *args, **options)  # type: ignore[misc]
+
+    def _leave_meta_columns(self) -> None:
+        """Let Spark write the rows without them, with all that was said so far."""
+        state = self._hoodie
+        rows = without_meta_columns(state.source)
+        if rows is not state.source:
+            writer: Any = rows.write.mode(state.mode).options(**dict(state.options.values()))
+            if state.format is not None:
+                writer.format(state.format)
+            if state.partition_by:
+                writer.partitionBy(*state.partition_by)
+            self._jwrite = writer._jwrite

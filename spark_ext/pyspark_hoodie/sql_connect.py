@@ -21,11 +21,11 @@ from hoodie.options.values import OverwriteMode
 from pyspark_hoodie import hook, sql_catalog
 from pyspark_hoodie.dataframe import session_overwrite_mode
 from pyspark_hoodie.sql_changes import TARGET, changes_of
-from pyspark_hoodie.sql_create import new_table
+from pyspark_hoodie.sql_create import has_commits, new_table
 from pyspark_hoodie.sql_entries import entry_of
 from pyspark_hoodie.sql_reads import Parts
 from pyspark_hoodie.sql_table import CatalogTable
-from pyspark_hoodie.sql_words import Words, quoted_name, with_short_names
+from pyspark_hoodie.sql_words import Words, quoted_name, text_of, with_short_names
 from pyspark_hoodie.where import quoted
 
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
@@ -95,7 +95,7 @@ class _Statement:
     def __init__(self, spark: Any, words: Words, run: Run, start: int) -> None:
         self.spark, self.words, self.run, self.start = spark, words, run, start
         self.parts = Parts(spark)
-        self.has_location = False
+        self.location: str | None = None
         self.find = partial(sql_catalog.table_of, spark)
 
     def nothing(self) -> DataFrame:
@@ -195,11 +195,16 @@ class _Statement:
         declared = StructType([])
         if rows is not None:
             declared = StructType([StructField(field.name, field.dataType) for field in rows.schema.fields])
-            columns = "(" + ", ".join(f"{quoted(f.name)} {f.dataType.simpleString()}" for f in declared.fields) + ")"
+            columns = ""
         elif columns:
             if any(token.says("DEFAULT", "GENERATED") for token in words.tokens[listed:rest]):
                 _refuse("a column's DEFAULT", "name a value in each INSERT")
             declared = cast("StructType", StructType.fromDDL(columns[1:-1]))
+        elif self.location is not None and has_commits(self.spark, self.location):
+            # Else the server asks the source for them, with options that it does not know.
+            declared = CatalogTable(self.spark, ".".join(name), self.location).schema
+        if not columns and declared.fields:
+            columns = "(" + ", ".join(f"{quoted(f.name)} {f.dataType.simpleString()}" for f in declared.fields) + ")"
         self.run(f"CREATE TABLE {quoted_name(name)} {columns} {words.slice(rest, self.end_of_clauses(as_query))}", {})
         self.make(name, declared, stated, by, rows)
         return self.nothing()
@@ -224,14 +229,14 @@ class _Statement:
             elif words.take("COMMENT"):
                 words.at += 1
             elif words.take("LOCATION"):
-                self.has_location = True
+                self.location = text_of(words.tokens[words.at].text)
                 words.at += 1
             elif any(words.sees(each) for each in _CREATES):
                 _refuse(f"{words.tokens[words.at].text.upper()} BY", "leave it out")
             else:
                 words.take("AS")
                 break
-        self.has_location |= stated.pop("path", None) is not None
+        self.location = stated.pop("path", None) or self.location
         return stated, by, words.at
 
     def make(
@@ -247,7 +252,7 @@ class _Statement:
             entry = entry_of(self.spark, name)
             if entry is None:
                 raise OptionError(f"the server's catalog does not say where table {'.'.join(name)} is")
-            given = {**stated, "location": entry.path} if self.has_location else stated
+            given = {**stated, "location": entry.path} if self.location is not None else stated
             is_of_query = rows is not None
             table = new_table(self.spark, name[-1], "", entry.path, declared.json(), by, given, None, is_of_query)
             if rows is not None:
@@ -348,7 +353,11 @@ class _Statement:
 
 
 def filled(table: CatalogTable, rows: DataFrame, names: Sequence[str], fixed: Mapping[str, str]) -> DataFrame:
-    """The rows with all columns of the table, in their types."""
+    """The rows with all columns of the table, in their types, without the meta columns of another one."""
+    if len(rows.columns) != len(names) or {*META_COLUMNS} <= {
+        *names
+    }:  # else they may be values of columns of other names
+        rows, names = hook.without_meta_columns(rows), [each for each in names if each not in META_COLUMNS]
     if len(rows.columns) != len(names):
         raise OptionError(
             f"INSERT into table {table.name} gives {len(rows.columns)} columns, and {len(names)} are wanted: {', '.join(names)}"

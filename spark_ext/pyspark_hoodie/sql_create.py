@@ -20,6 +20,7 @@ from pyspark.sql.types import StructField, StructType
 
 from hoodie.errors import OptionError, SchemaError, TableExistsError
 from hoodie.format.variants import VARIANT, schema_with
+from hoodie.model.meta_fields import META_COLUMNS
 from hoodie.options.compatibility import check_against
 from hoodie.options.defaults_file import load_defaults
 from hoodie.options.option import key_of
@@ -82,9 +83,19 @@ class NewTable(CatalogTable):
             properties=own_properties,
             managed=managed,
             declared=declared,
-            order=declared.names,
+            order=[each for each in declared.names if each not in META_COLUMNS],
         )
+        self._names = declared.names
+        self._meta = [field for field in declared.fields if field.name in META_COLUMNS]
         self._entry, self._replaces, self._is_new = entry, replaces, is_new
+
+    @property
+    def schema(self) -> StructType:
+        """With the meta columns that rows of another table bring, so that Spark hands all over; the write leaves them out."""
+        fields = super().schema.fields
+        if not self._meta:
+            return StructType(fields)
+        return StructType(sorted([*self._meta, *fields], key=lambda field: self._names.index(field.name)))
 
     def _answers(self, what: str, arguments: Sequence[Any]) -> Any:
         match what:
@@ -197,6 +208,12 @@ def _open(spark: Any, path: str) -> HoodieTable | None:
     if not is_table(path, storage_options=session_options(spark, path) or None):
         return None
     return dataframe.open_table(reached(path, None, spark)[0], spark)
+
+
+def has_commits(spark: Any, path: str) -> bool:
+    """Whether a table with commits is at the path."""
+    there = _open(spark, path)
+    return there is not None and bool(there.timeline.commits)
 
 
 def _is_same(table: HoodieTable | None, creation: TableOptions, schema: pa.Schema) -> bool:

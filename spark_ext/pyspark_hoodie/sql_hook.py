@@ -214,9 +214,10 @@ def _with_sentences(sql: Callable[..., Any]) -> Callable[..., Any]:
             if shown is not None:
                 return shown
             run = partial(sql, self)
-            whole = sql_inserts.with_all_columns(self, sqlQuery, error, run) if has_catalog else None
-            if whole is not None:
-                return sql(self, whole, *args, **kwargs)
+            for rewritten in (sql_inserts.with_all_columns, sql_inserts.without_meta_columns) if has_catalog else ():
+                whole = rewritten(self, sqlQuery, error, run)
+                if whole is not None:
+                    return sql(self, whole, *args, **kwargs)
             refusal = instead(sqlQuery, has_catalog=has_catalog) or _changes_a_view(self, sqlQuery, is_stored=True)
             if refusal is None:
                 raise
@@ -290,6 +291,12 @@ def _to_name(write_to: Callable[..., Any]) -> Callable[..., Any]:
             refusal = refusal or hook.no_direct_name(table)
         if refusal is not None:
             raise OptionError(refusal)
+        if (
+            is_classic(self.sparkSession)
+            and COMMIT_TIME in self.columns
+            and sql_catalog.is_of_ours(self.sparkSession, table)
+        ):
+            self = hook.without_meta_columns(self)
         writer = hook.remembering(_WritingTo, write_to(self, table), self)
         writer._name = table
         return writer

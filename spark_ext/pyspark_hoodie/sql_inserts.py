@@ -1,4 +1,8 @@
-"""INSERT that leaves columns out: before 4.1 Spark refuses it for tables of a catalog, so that the statement names their defaults."""
+"""INSERT whose rows lack columns of the table, or bring meta columns of another one.
+
+Before 4.1 Spark refuses to leave columns out for tables of a catalog, so the statement names their defaults. Meta columns are never
+written.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField
 
+from hoodie.model.meta_fields import COMMIT_TIME, META_COLUMNS
 from pyspark_hoodie import sql_catalog
 from pyspark_hoodie.sql_words import Words, quoted_name
 from pyspark_hoodie.where import quoted
@@ -51,6 +56,31 @@ def with_all_columns(spark: Any, query: str, error: Exception, run: Callable[[st
     else:
         rows = f"SELECT *, {more} FROM ({rows})"
     return f"{words.slice(0, head)} {column_list} {rows}"
+
+
+def without_meta_columns(spark: Any, query: str, error: Exception, run: Callable[[str], DataFrame]) -> str | None:
+    """The INSERT without the meta columns that were the error; None for every other statement."""
+    if not isinstance(error, AnalysisException) or COMMIT_TIME not in str(error):
+        return None
+    words = Words(query)
+    insert = words.at = words.find("INSERT")
+    if not (words.take("INSERT", "INTO") or words.take("INSERT", "OVERWRITE")):
+        return None
+    words.take("TABLE")
+    if sql_catalog.is_of_others(spark, quoted_name(words.name("the name of the table"))) or words.sees("REPLACE"):
+        return None
+    if words.take("PARTITION"):
+        words.parts()
+    words.take("IF", "NOT", "EXISTS")
+    words.take("BY", "NAME")
+    if words.sees("(") and not words.tokens[words.at + 1].says(*_QUERIES):
+        words.parts()
+    rows = words.slice(words.at, len(words.tokens))
+    names = run(f"{words.slice(0, insert)} {rows}").columns
+    if not {*META_COLUMNS} < {*names}:
+        return None
+    kept = [each for each in names if each not in META_COLUMNS]
+    return f"{words.slice(0, words.at)} SELECT {', '.join(map(quoted, kept))} FROM ({rows})"
 
 
 def _default_of(field: StructField) -> str:

@@ -25,7 +25,7 @@ from hoodie.model.meta_fields import PARTITION_PATH
 from hoodie.model.plans import ReadPlan
 from hoodie.options.compatibility import check_against
 from hoodie.options.option import key_of
-from hoodie.options.read import AS_OF, ReadOptions
+from hoodie.options.read import AS_OF, TIMESTAMP_AS_OF, ReadOptions
 from hoodie.options.settings import READS, WRITES
 from hoodie.options.values import OverwriteMode
 from hoodie.options.write import WriteOptions, WriteRequest
@@ -52,6 +52,7 @@ MERGE_PARTIAL = "hoodie.spark.sql.merge.into.partial.updates"
 _OPERATION = key_of(WriteOptions, "operation")
 _SOME_COLUMNS = key_of(WriteOptions, "some_columns").name
 _QUERY = key_of(ReadOptions, "query").name
+_MOMENTS = {AS_OF.name.lower(), TIMESTAMP_AS_OF.name.lower()}
 _NO_PARTITION = ("/",)
 """A path that no partition has: that of all that are replaced, where none is."""
 _READ_HERE_BYTES = 512 * 1024 * 1024
@@ -183,7 +184,8 @@ class CatalogTable:
     def _plan(self, options: Mapping[str, str]) -> ReadPlan:
         """The plan of a read of all columns."""
         query_options = {name: text for name, text in options.items() if name.lower() in READS} | self._read
-        if self._moment is not None:
+        if self._moment is not None:  # Spark 4 took it from the options of a reader, and hands these over all the same
+            query_options = {name: text for name, text in query_options.items() if name.lower() not in _MOMENTS}
             query_options[AS_OF.name] = self._moment
         key = tuple(sorted(query_options.items()))
         if key not in self._plans:

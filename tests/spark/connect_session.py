@@ -173,6 +173,18 @@ def by_name(at: Asker, name: str) -> list[Any]:
     found.append(quantities(at.spark.table(name)))
     at.rows(("n5", "a", 5, 1)).select(*table.columns).write.insertInto(name, overwrite=True)
     found.append(quantities(at.spark.table(name)))
+    read = at.spark.read.format("hoodie").load(at.path)  # with the meta columns of another table
+    read.writeTo(name).append()
+    read.write.mode("append").format("hoodie").saveAsTable(name)
+    read.select(*read.columns[:5], *table.columns).createOrReplaceTempView("with_meta")
+    at.spark.sql(f"insert into {name} select * from with_meta")
+    at.spark.table("with_meta").write.insertInto(name)
+    found.append(quantities(at.spark.table(name)) == quantities(at.spark.table(name)) | quantities(read))
+    place, again = f"{at.path}_again", f"{name}_again"
+    for row in (one, at.rows(("n2", "b", 2, 1))):  # with a location; the second time the name is forgotten
+        at.spark.sql(f"drop table if exists {again}")
+        row.write.format("hoodie").options(primaryKey="id").option("path", place).mode("append").saveAsTable(again)
+    found.append(quantities(at.spark.read.format("hoodie").load(place)))
     return [*found, refused]
 
 

@@ -1,6 +1,7 @@
 """Each line of docs/SPARK.md, "Saving, tables and SQL": it works, or one sentence says what to do instead."""
 
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,81 @@ def test_tables_that_dataframes_make_by_name(sql, df):
         sql.sql("drop table if exists saved")
 
 
+COPIES = {
+    "saved": lambda rows: rows.write.format("hoodie").options(**options_of()).saveAsTable("copied"),
+    "appended": lambda rows: rows.write.format("hoodie").mode("append").saveAsTable("copied"),
+    "appended without a format": lambda rows: rows.write.mode("append").saveAsTable("copied"),
+    "inserted": lambda rows: rows.write.insertInto("copied"),
+    "insert overwrite": lambda rows: rows.write.mode("overwrite").insertInto("copied"),
+    "writeTo append": lambda rows: rows.writeTo("copied").append(),
+    "writeTo overwritePartitions": lambda rows: rows.writeTo("copied").overwritePartitions(),
+    "writeTo createOrReplace": lambda rows: (
+        rows.writeTo("copied")
+        .using("hoodie")
+        .tableProperty("primaryKey", "id")
+        .tableProperty("preCombineField", "ts")
+        .createOrReplace()
+    ),
+    "INSERT": lambda rows: rows.sparkSession.sql("INSERT INTO copied SELECT * FROM native"),
+    "INSERT BY NAME": lambda rows: rows.sparkSession.sql("INSERT INTO copied BY NAME SELECT * FROM native"),
+    "INSERT OVERWRITE": lambda rows: rows.sparkSession.sql(
+        "WITH q AS (SELECT * FROM native) INSERT OVERWRITE copied SELECT * FROM q"
+    ),
+    "RTAS": lambda rows: rows.sparkSession.sql(
+        "CREATE OR REPLACE TABLE copied USING hoodie TBLPROPERTIES (primaryKey = 'id') AS SELECT * FROM native"
+    ),
+    "overwritten": lambda rows: (
+        rows.write.format("hoodie").options(**options_of()).mode("overwrite").saveAsTable("copied")
+    ),
+}
+
+
+def test_frames_that_were_read_from_a_table_fill_a_table_by_name(sql, path):
+    """They have the meta columns of the table that they were read from."""
+    stored = sql.read.format("hoodie").load(path)
+    try:
+        for step, (case, copy) in enumerate(COPIES.items()):
+            columns = sql.table("copied").columns if step else ["id", "part", "qty", "ts"]
+            rows = stored.withColumn("qty", stored.qty + step).select(*stored.columns[:5], *columns)
+            rows.createOrReplaceTempView("native")
+            copy(rows)
+            assert total(sql, "copied") == 3 + 2 * step, case
+            assert sorted(sql.table("copied").columns) == ["id", "part", "qty", "ts"], case
+    finally:
+        sql.sql("drop table if exists copied")
+
+
+def test_meta_columns_are_values_for_columns_of_other_names(sql, path):
+    stored = sql.read.format("hoodie").load(path)
+    sql.sql("create table audit (t string, s string, k string, p string, f string) using hoodie")
+    try:
+        stored.select(*stored.columns[:5]).write.insertInto("audit")
+        stored.select(*stored.columns[:5]).createOrReplaceTempView("native")
+        sql.sql("insert into audit select * from native")
+        assert [row.k for row in sql.sql("select k from audit order by k").collect()] == ["k", "k", "l", "l"]
+    finally:
+        sql.sql("drop table audit")
+
+
+@pytest.mark.parametrize(("mode", "sum_of_rows"), [("append", 43), ("overwrite", 41)])
+def test_a_job_of_a_new_session_saves_into_its_table_again(sql, df, tmp_path, mode, sum_of_rows):
+    """The files are there, and a catalog in memory has forgotten the name."""
+    writer = df.write.format("hoodie").options(**options_of()).option("path", f"{tmp_path}/again")
+    try:
+        writer.saveAsTable("again")
+        sql.sql("drop table again")
+        rows = df.limit(1).withColumn("qty", df.qty + 40)
+        with pytest.raises(TableExistsError):
+            rows.write.format("hoodie").options(**options_of()).option("path", f"{tmp_path}/again").saveAsTable("again")
+        rows.write.format("hoodie").options(**options_of()).option("path", f"{tmp_path}/again").mode(mode).saveAsTable(
+            "again"
+        )
+        assert total(sql, "again") == sum_of_rows
+        assert len(hoodie.open_table(tmp_path / "again").timeline.commits) == 2
+    finally:
+        sql.sql("drop table if exists again")
+
+
 def test_rows_of_a_query_become_the_table_in_a_folder(sql, tmp_path):
     """Its options may have the short names that tables by name have."""
     path = str(tmp_path / "d")
@@ -203,6 +279,20 @@ def test_rows_of_a_query_become_the_table_in_a_folder(sql, tmp_path):
         f"insert overwrite local directory using hoodie options (path '{path}', {options}) select 3 as id, 4L as ts"
     )
     assert hoodie.open_table(path).scan(["id", "ts"]).to_arrow().to_pylist() == [{"id": 3, "ts": 4}]
+
+
+def test_a_reader_by_name_takes_a_moment_as_a_reader_by_path_does(sql, df, path):
+    first = pyspark_hoodie.last_commit(path).instant
+    df.withColumn("qty", df.qty + 10).write.format("hoodie").mode("append").save(path)
+    at = datetime.strptime(first, "%Y%m%d%H%M%S%f").replace(tzinfo=UTC).isoformat(" ")
+    sql.sql(f"create table travelled using hoodie location '{path}'")
+    try:
+        for option, text in {"as.of.instant": first, "timestampAsOf": at, "TIMESTAMPASOF": at}.items():
+            reader = sql.read.format("hoodie").option(option, text)
+            assert reader.load(path).agg({"qty": "sum"}).collect() == [(3,)], option
+            assert reader.table("travelled").agg({"qty": "sum"}).collect() == [(3,)], option
+    finally:
+        sql.sql("drop table travelled")
 
 
 def test_an_existing_table_gets_a_name_by_its_location(sql, path):
