@@ -468,7 +468,7 @@ class Histories(RuleBasedStateMachine):
             at = self._positions()
             begins = sorted(time for time in (*self.archived, *self.known) if at[time] <= at[end])
             begin = None if first < 0 else begins[first % len(begins)]
-            if end >= self.kept_from:
+            if self._is_kept(end, at):
                 self._check_changes(begin, end)
 
     @invariant()
@@ -520,8 +520,8 @@ class Histories(RuleBasedStateMachine):
             if end < self.kept_from:
                 continue
             assert plain(table.scan(as_of=end, meta_columns=True)) == self._as_stored(self.model.snapshot(end))
-            begin = in_pulls[at - 1] if at else None
-            self._check_changes(begin, end)
+            if self._is_kept(end, self._positions()):
+                self._check_changes(in_pulls[at - 1] if at else None, end)
         if self.kept_from or self.archived or not self.says_times:
             return
         check_feed(table)
@@ -536,6 +536,11 @@ class Histories(RuleBasedStateMachine):
         """Of commits in pulls: their instants, or where the table states that the times when they were completed."""
         table = self._table()
         return {i.time: i.position for i in (*table.archived_instants(), *table.timeline) if i.action in WRITES}
+
+    def _is_kept(self, end, positions):
+        """Whether a pull may end there: nothing that was completed later was cleaned for, under an earlier instant."""
+        later = [time for time in self.known if positions[time] > positions[end]]
+        return min([end, *later]) >= self.kept_from
 
     def _check_changes(self, begin, end):
         at = self._positions()

@@ -105,15 +105,16 @@ def _plan_on(context: TableContext, snapshot: Snapshot, options: ReadOptions, *,
 
 
 def _reads_at(snapshot: Snapshot, options: ReadOptions) -> InstantTime | None:
-    """The oldest instant whose files the query needs; the change feed compares each commit with the one before it."""
-    commits = snapshot.timeline.commits
-    if not commits:
+    """The commit from whose state on the query needs files; the change feed compares each commit with the one before it."""
+    timeline = snapshot.timeline
+    if not timeline.commits:
         return None
     if options.query is not QueryType.INCREMENTAL:
-        return options.as_of or commits[-1].time
-    if options.changes is ChangeFormat.LATEST_STATE:
-        return options.end or commits[-1].time
-    return options.begin or commits[0].time
+        return (timeline if options.as_of is None else timeline.as_of(options.as_of)).needed_from
+    if options.changes is not ChangeFormat.LATEST_STATE and options.begin is None:
+        return timeline.commits[0].time
+    position = options.end if options.changes is ChangeFormat.LATEST_STATE else options.begin
+    return (timeline if position is None else timeline.completed_by(position)).needed_from
 
 
 def _position(snapshot: Snapshot, options: ReadOptions) -> InstantTime | None:

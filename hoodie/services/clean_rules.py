@@ -7,6 +7,7 @@ compactions need. These rules keep more in a few cases, each of which is safe fo
 - A slice without a base file continues the one before it, so that one stays with it.
 - By hours, too, nothing goes that the readers of the last commit before a pending write can see: pulls stop there.
 - What a pending clustering reads stays, and what a query of this process reads.
+- Where instants state their completion, the commits that count are those that were completed last.
 - What a named consumer of the change feed has not read stays for some time (`consumer_needs.py`).
 
 Leftovers of failed writes in the partitions that are looked at go as well.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
 
 from hoodie.model.enums import CleanPolicy
@@ -49,9 +51,12 @@ def earliest_to_retain(
     commits = timeline.commits
     if options.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
         since = hours_before(now, options.hours)
-        earliest = next((i for i in commits if i.time >= since), None)
+        kept = [i for i in commits if i.position >= since]
     else:
-        earliest = commits[-options.commits] if len(commits) > options.commits else None
+        kept = sorted(commits, key=attrgetter("position"))[-options.commits :] if len(commits) > options.commits else []
+    # Where instants state when they were completed, one that began earlier may be among the last to be completed. Those who read
+    # before that need what it took the place of.
+    earliest = min(kept, key=attrgetter("time"), default=None)
     if earliest is None:
         return None
     pending = timeline.pending(*WRITING)

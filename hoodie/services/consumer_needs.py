@@ -13,12 +13,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hoodie.model.instant import InstantTime
-from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.timeline import BEFORE_ALL, Timeline
 from hoodie.view.consumers import ConsumerPlace, begins_in_archive, stored_places, unread_commits
 from hoodie.view.context import TableContext
-
-_ALL = InstantTime("00000000000000000")
-"""Before every instant."""
 
 
 class Need(NamedTuple):
@@ -40,17 +37,20 @@ def needed_by_consumers(
         return None
     needs: list[Need] = []
     for place in stored_places(context.storage):
-        time = _needed(context, timeline, place, hours) if place.before_images else None
-        if time is not None and (readable_from is None or time >= readable_from):
-            needs.append(Need(time, place.name))
+        read = _read_by(context, timeline, place, hours) if place.before_images else None
+        if read is None:
+            continue
+        last = read.latest_commit.time if read.latest_commit else BEFORE_ALL
+        if last >= (readable_from or BEFORE_ALL):
+            needs.append(Need(max(read.needed_from, readable_from or BEFORE_ALL), place.name))
     return min(needs, key=lambda need: need.time, default=None)
 
 
-def _needed(context: TableContext, timeline: Timeline, place: ConsumerPlace, hours: int) -> InstantTime | None:
+def _read_by(context: TableContext, timeline: Timeline, place: ConsumerPlace, hours: int) -> Timeline | None:
+    """The timeline as far as a consumer has read it; None where it needs nothing of the past."""
     unread = unread_commits(context.active, timeline, place.position)
     if not unread or context.clock.age_s(unread[0].time) > hours * 3600:
         return None
     if begins_in_archive(timeline, place.position) and context.archived().files:
         return None  # commits that it has not read may be among the archived ones, so its feed has ended
-    read = [i.time for i in timeline.commits if place.position and i.time <= place.position]
-    return read[-1] if read else _ALL
+    return timeline.completed_by(place.position or BEFORE_ALL)

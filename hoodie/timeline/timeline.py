@@ -16,6 +16,8 @@ from hoodie.model.names import COMPLETES_AS
 WRITES = frozenset({Action.COMMIT, Action.DELTACOMMIT, Action.REPLACECOMMIT})
 """Actions that change rows or the files that hold them; a completed compaction is a commit."""
 
+BEFORE_ALL = InstantTime("00000000000000000")
+"""Before every instant."""
 _PROGRESS = {State.REQUESTED: 0, State.INFLIGHT: 1, State.COMPLETED: 2}
 
 
@@ -168,6 +170,16 @@ class Timeline:
     def pending_times(self) -> frozenset[InstantTime]:
         """Times of writes and compactions in flight: what they wrote is not to be seen."""
         return frozenset(i.time for i in self.pending(*WRITES, *COMPLETES_AS)) | self.unseen
+
+    @property
+    def needed_from(self) -> InstantTime:
+        """The commit from whose state on readers of this timeline need files: the last one before all that is pending.
+
+        What is pending may be completed while they read. Then it has taken the place of files of theirs under an instant that
+        lies before their newest commit. `BEFORE_ALL` where there is no such commit.
+        """
+        pending = self.pending(*WRITES, *COMPLETES_AS)
+        return next((i.time for i in reversed(self.commits) if not pending or i.time < pending[0].time), BEFORE_ALL)
 
     def completed_in(self, span: InstantRange) -> tuple[Instant, ...]:
         """Completed writes whose position lies in the range."""

@@ -158,5 +158,14 @@ def test_a_query_holds_the_commit_that_it_reads():
     assert earliest(timeline(2, 3, 4), read_at=[at(1)]) is None
 
 
+def test_of_instants_that_state_it_those_count_that_were_completed_last():
+    found = [
+        Instant(at(n), Action.COMMIT, State.COMPLETED, at(end)) for n, end in [(1, 2), (3, 12), (4, 5), (6, 7), (8, 9)]
+    ]
+    assert earliest(Timeline(tuple(found)), commits=1) == at(3)
+    assert earliest(Timeline(tuple(found)), commits=2) == at(3)
+    assert earliest(Timeline(tuple(found[2:])), commits=1) == at(8)
+
+
 def test_what_is_gone_is_not_promised_again():
     assert earliest(timeline(1, 2, 3, 4), last=at(4)) is None

@@ -209,6 +209,46 @@ def test_a_query_that_is_being_read_keeps_its_files():
     assert len(data_files(storage)) == 4
 
 
+@pytest.mark.parametrize("version", ["6", "9"])
+@pytest.mark.parametrize("service", ["compaction", "clustering"])
+@pytest.mark.parametrize("policy", [{"retain_commits": 1}, {"retain_versions": 1}])
+def test_a_query_keeps_its_files_where_a_service_of_an_earlier_instant_is_completed_meanwhile(version, service, policy):
+    storage, clock = new_table(table_type="MERGE_ON_READ", more={"hoodie.write.table.version": version})
+    table = opened(storage, clock)
+    for turn in range(2):
+        table.upsert(rows(turn))
+    getattr(table, f"schedule_{service}")()
+    table.upsert(batch([Input("later", "a", 9, 9)]))
+    expected = sorted(table.to_arrow()["val"].to_pylist())
+    reader = table.scan().to_reader()
+    getattr(table, f"run_{service}")()
+    table.clean(**policy)
+    assert sorted(reader.read_all()["val"].to_pylist()) == expected
+    reader.close()
+    del reader
+    table.upsert(rows(9))
+    assert table.clean(**policy).files > 0
+
+
+def test_what_was_there_before_a_late_compaction_stays_as_long_as_commits_of_then():
+    """On version 9 its completion time says how late it was."""
+    storage, clock = new_table(table_type="MERGE_ON_READ", more={"hoodie.write.table.version": "9"})
+    table = opened(storage, clock)
+    for turn in range(2):
+        table.upsert(rows(turn))
+    table.schedule_compaction()
+    for turn in range(2, 6):
+        table.upsert(rows(turn))
+    before = table.timeline.commits[-1].position
+    expected = sorted(table.to_arrow()["val"].to_pylist())
+    table.run_compaction()
+    assert table.clean(retain_commits=2).files == 0
+    assert sorted(table.changes(until=before).to_arrow()["val"].to_pylist()) == expected
+    for turn in range(6, 8):
+        table.upsert(rows(turn))
+    assert table.clean(retain_commits=2).files > 0
+
+
 def test_a_scan_that_meets_a_cleaned_file_says_which_clean_it_was():
     _, _, table = written("COPY_ON_WRITE", 3)
     scan = table.scan()

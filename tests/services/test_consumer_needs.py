@@ -17,8 +17,8 @@ POLICIES = {
 
 
 class Setting:
-    def __init__(self, kind, options=None):
-        self.storage, self.clock = new_table(table_type=kind)
+    def __init__(self, kind, options=None, *, more=None):
+        self.storage, self.clock = new_table(table_type=kind, more=more)
         self.options = options or {}
 
     @property
@@ -71,6 +71,22 @@ def test_a_clean_keeps_what_a_consumer_has_not_read(kind, policy):
     assert result.files > 0
     with pytest.raises(InstantNotFoundError, match="cleaned"):
         setting.table.scan(as_of=place)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_consumer_has_what_was_there_before_a_compaction_of_an_earlier_instant(policy):
+    setting = Setting("MERGE_ON_READ", more={"hoodie.write.table.version": "9"})
+    setting.write(2)
+    setting.table.schedule_compaction()
+    setting.write(1)
+    setting.begin()
+    rows = setting.rows()
+    setting.write(1)
+    setting.table.run_compaction()
+    for _ in range(2):
+        setting.write(2)
+        setting.table.clean(**POLICIES[policy])
+    assert setting.catches_up(rows)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
