@@ -456,9 +456,9 @@ class open_base_file:
             parted = None if data is None else parted_footer(data)
             if parted is not None:
                 metadata, self._bloom_base64 = parted
-                if metadata.serialized_size <= _KEPT_FOOTER_BYTES:
-                    self._known.metadata = metadata
             file = open_parquet(self._input, path=self._where, encode=self._encode, metadata=metadata)
+            if data is not None and file.metadata.serialized_size <= _KEPT_FOOTER_BYTES:
+                self._known.metadata = file.metadata
             check_meta_columns(file, path=self._where)
         except CorruptFileError:
             self._input.close()

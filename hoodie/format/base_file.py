@@ -35,6 +35,8 @@ AVRO_SCHEMA = "parquet.avro.schema"
 
 _MAGIC = b"PAR1"
 _TAIL_BYTES = 8
+_PARTED_BYTES = 8 * 1024
+"""A footer up to here is decoded as quickly as it is parted."""
 _BEFORE_FILTER = tuple(b"\x18" + text(key) + b"\x18" for key in (BLOOM, BLOOM_OLD))
 """What stands before its text, in Thrift's compact protocol: the heads of two fields of bytes, and the first of them."""
 
@@ -151,12 +153,12 @@ class PartedFooter(NamedTuple):
 
 
 def parted_footer(data: memoryview) -> PartedFooter | None:
-    """That of a Parquet file, which `data` is; None where it has no bloom filter, or is not as it is known here.
+    """That of a Parquet file, which `data` is; None where it has no bloom filter, or a small one, or is not as it is known here.
 
     To decode a footer with the filter of 100,000 keys takes ten times as long as without it.
     """
     size = int.from_bytes(data[-_TAIL_BYTES:-4], "little")
-    if len(data) < size + _TAIL_BYTES or data[-4:] != _MAGIC:
+    if not _PARTED_BYTES < size <= len(data) - _TAIL_BYTES or data[-4:] != _MAGIC:
         return None
     footer = bytes(data[len(data) - _TAIL_BYTES - size : len(data) - _TAIL_BYTES])
     for mark in _BEFORE_FILTER:

@@ -56,7 +56,9 @@ def open_parquet(
     if hasattr(source, "expect"):
         opened = _FarFile
         how |= {"pre_buffer": False}
-    elif not isinstance(source, (pa.MemoryMappedFile, pa.BufferReader)):
+    elif isinstance(source, pa.BufferReader):
+        how |= {"pre_buffer": False}  # threads would copy what is there
+    elif not isinstance(source, pa.MemoryMappedFile):
         # Else all that is asked for of all row groups is fetched before the first row is decoded.
         how |= {"pre_buffer": False, "buffer_size": _AHEAD_BYTES}
     try:

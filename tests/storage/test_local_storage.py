@@ -306,6 +306,13 @@ def test_names_of_a_folder_that_comes_while_it_is_looked_for(tmp_path, monkeypat
     assert storage.names("a") == ["f"]
 
 
+def test_small_files_are_read_at_once_and_large_ones_mapped(storage: LocalStorage) -> None:
+    for name, data, kind in (("small", b"rows", pa.BufferReader), ("large", b"rows" * 10_000, pa.MemoryMappedFile)):
+        write(storage, name, data)
+        with storage.open_input(name) as source:
+            assert (type(source), source.read()) == (kind, data)
+
+
 def test_a_file_that_cannot_be_mapped_is_named(
     storage: LocalStorage, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,7 +321,7 @@ def test_a_file_that_cannot_be_mapped_is_named(
     def refuse(path: str, mode: str) -> None:
         raise OSError(errno.EACCES, f"Failed to open local file '{path}'")
 
-    write(storage, "file", b"rows")
+    write(storage, "file", b"rows" * 10_000)
     monkeypatch.setattr(pa, "memory_map", refuse)
     with pytest.raises(PermissionError) as caught:
         storage.open_input("file")
