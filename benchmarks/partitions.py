@@ -22,8 +22,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-SYSTEMS = {"hoodie, power_cut": "power_cut", "hoodie, process": "process", "delta-rs": ""}
-"""Name -> durability."""
+SYSTEMS = {
+    "hoodie, power_cut": ("MERGE_ON_READ", "power_cut"),
+    "hoodie, process": ("MERGE_ON_READ", "process"),
+    "hoodie, copy_on_write": ("COPY_ON_WRITE", "power_cut"),
+    "delta-rs": ("", ""),
+}
+"""Name -> type of the table, durability."""
 _ROWS = 10
 """Of each partition."""
 _FEW = 10
@@ -45,8 +50,8 @@ def main() -> int:
     # All tables stay to the end: ext4 passes over inodes that were freed in the last minute, one by one, when it makes a file.
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(given.rounds):
-            for number, (system, durability) in enumerate(SYSTEMS.items()):
-                python = sys.executable if durability else given.peers
+            for number, (system, (table_type, _)) in enumerate(SYSTEMS.items()):
+                python = sys.executable if table_type else given.peers
                 argv = [python, "-m", "benchmarks.partitions", "--partitions", str(given.partitions)]
                 here = ["--system", system, "--folder", os.path.join(folder, f"{turn}-{number}")]
                 subprocess.run([*argv, *here], check=True)
@@ -54,15 +59,15 @@ def main() -> int:
 
 
 def _run(system: str, partitions: int, path: str, *, silent: bool = False) -> None:
-    durability = SYSTEMS[system]
+    table_type, durability = SYSTEMS[system]
     measure = partial(_measure, system, silent=silent)
     batches = [_rows(partitions, _ROWS * partitions, value) for value in (1, 2)]
     few = _rows(partitions, _FEW, 3)
-    if durability:
+    if table_type:
         hoodie: Any = importlib.import_module("hoodie")
         options = {"hoodie.python.durability": durability}
         table = hoodie.create_table(
-            path, record_key="id", partition_by="p", ordering="ts", table_type="MERGE_ON_READ", options=options
+            path, record_key="id", partition_by="p", ordering="ts", table_type=table_type, options=options
         )
         measure("load", lambda: table.upsert(batches[0]))
         measure("upsert", lambda: table.upsert(batches[1]))
@@ -91,7 +96,7 @@ def _measure(system: str, case: str, act: Callable[[], object], *, silent: bool)
     after, wall_s = os.times(), time.monotonic() - began_s
     user_s, system_s = after.user - before.user, after.system - before.system
     if not silent:
-        print(f"{system:18} {case:16} wall {wall_s:6.2f} s, user {user_s:6.2f} s, system {system_s:6.2f} s", flush=True)
+        print(f"{system:21} {case:16} wall {wall_s:6.2f} s, user {user_s:6.2f} s, system {system_s:6.2f} s", flush=True)
 
 
 if __name__ == "__main__":

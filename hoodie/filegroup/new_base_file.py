@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,12 +14,12 @@ from hoodie.filegroup.change_log import ChangeLog
 from hoodie.filegroup.log_blocks import counted_logs
 from hoodie.filegroup.slice_reader import MAPPED_BYTES
 from hoodie.format.avro_schema import avro_from_arrow, with_meta_columns
-from hoodie.model.files import FileSlice
+from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.late import for_the_same
 from hoodie.model.meta_fields import without_meta_fields
-from hoodie.model.names import BaseFileName, LogFileName, WriteToken, format_base_file, format_log_file, join
+from hoodie.model.names import BaseFileName, LogFileName, WriteToken, format_base_file, format_log_file, join, name_of
 from hoodie.model.payloads import WriteStat
-from hoodie.model.plans import CreateTask, StagedFile, WriteContext, WriteResult
+from hoodie.model.plans import StagedFile, WriteContext, WriteResult
 from hoodie.model.statistics import ValueRange
 from hoodie.storage.base import Storage
 
@@ -85,42 +86,38 @@ def base_result(
     writer: NewBaseFile, marker: str, file_slice: FileSlice | None, *, changes: ChangeLog | None = None, **counts: Any
 ) -> WriteResult:
     """What a finished file comes to, with its finished change log; `counts` are fields of its `WriteStat`."""
-    stat = WriteStat(
-        file_id=writer.file_id,
-        partition_path=writer.partition_path,
-        path=writer.final,
-        prev_commit=file_slice.base_instant if file_slice else None,
-        total_bytes=writer.out.size_bytes,
-        file_size_bytes=writer.out.size_bytes,
-        prev_base_file=file_slice.base.name if file_slice and file_slice.base else None,
-        change_logs={} if changes is None else changes.sizes,
-        **counts,
-    )
-    file = StagedFile(writer.out.staged, writer.final, marker)
-    return WriteResult(stat, file, writer.out.ranges, change_log=None if changes is None else changes.file)
+    out = writer.out
+    if changes is not None:
+        counts["change_logs"] = changes.sizes
+    group = FileGroupId(writer.partition_path, writer.file_id)
+    result = file_result(group, out.staged, marker, file_slice, size_bytes=out.size_bytes, ranges=out.ranges, **counts)
+    return result if changes is None else replace(result, change_log=changes.file)
 
 
-def create_result(
-    context: WriteContext,
-    task: CreateTask,
-    name: str,
-    rows: int,
+def file_result(
+    group: FileGroupId,
+    staged: str,
+    marker: str,
+    file_slice: FileSlice | None,
+    *,
     size_bytes: int,
     ranges: Mapping[str, ValueRange],
-    keys: pa.Array | None,
+    keys: pa.Array | None = None,
+    **counts: Any,
 ) -> WriteResult:
-    """What the first base file of a file group comes to."""
-    final = join(task.partition_path, name)
+    """What a base file of the group comes to that was staged, and follows that of the slice."""
+    final = join(group.partition_path, name_of(staged))
     stat = WriteStat(
-        file_id=task.file_id,
-        partition_path=task.partition_path,
+        file_id=group.file_id,
+        partition_path=group.partition_path,
         path=final,
-        num_writes=rows,
-        num_inserts=rows,
+        prev_commit=file_slice.base_instant if file_slice else None,
         total_bytes=size_bytes,
         file_size_bytes=size_bytes,
+        prev_base_file=file_slice.base.name if file_slice and file_slice.base else None,
+        **counts,
     )
-    return WriteResult(stat, StagedFile(join(context.staging, name), final, "CREATE"), ranges, keys=keys)
+    return WriteResult(stat, StagedFile(staged, final, marker), ranges, keys=keys)
 
 
 @for_the_same

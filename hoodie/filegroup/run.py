@@ -20,7 +20,7 @@ from hoodie.filegroup.fold import Entries, fold, folded_rows, usable_values
 from hoodie.filegroup.log_writer import write_log_file
 from hoodie.filegroup.merge import fills_by_event_time, latest_of_each, unconditional, within_batch
 from hoodie.filegroup.merger import reduce_by_merger
-from hoodie.filegroup.new_base_file import STAGE, NewBaseFile, avro_of, base_result, create_result, new_attempt
+from hoodie.filegroup.new_base_file import STAGE, NewBaseFile, avro_of, base_result, new_attempt
 from hoodie.filegroup.ordering import bools, ordering_of
 from hoodie.filegroup.partial import block_columns, completed_rows, filled, kept_columns, met_in_rewrite, require_whole
 from hoodie.filegroup.picks import rows_at
@@ -306,7 +306,7 @@ def write_create(
             writer.out.write(part, chains=chains)
     out = writer.out
     keys = out.held_keys(context.held_key_bytes)
-    return create_result(context, task, writer.name, out.rows, out.size_bytes, out.ranges, keys)
+    return replace(base_result(writer, "CREATE", None, num_writes=out.rows, num_inserts=out.rows), keys=keys)
 
 
 def _slices(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from hoodie.filegroup.chunks import matched_rows
 from hoodie.filegroup.equal_texts import may_be_equal
 from hoodie.filegroup.footer_keys import footer_chains
 from hoodie.filegroup.log_writer import encode_contents
-from hoodie.filegroup.new_base_file import avro_of, base_file_name, new_attempt
+from hoodie.filegroup.new_base_file import avro_of, base_file_name, file_result, new_attempt
 from hoodie.filegroup.ordering import bools, whole
 from hoodie.filegroup.picks import rows_at
 from hoodie.filegroup.positions import by_place
@@ -36,13 +37,15 @@ from hoodie.filegroup.run import (
     write_create,
 )
 from hoodie.filegroup.small_base_files import write_small_base_files
+from hoodie.filegroup.small_rewrites import can_rewrite_together, is_small_rewrite, write_small_rewrites
 from hoodie.filegroup.staging import stage_all
 from hoodie.filegroup.unused_memory import release_maps
 from hoodie.format.column_stats import ranges_of_parts
 from hoodie.hashes.of_keys import in_groups, key_hash
 from hoodie.model.enums import RowCopies
+from hoodie.model.files import FileGroupId
 from hoodie.model.meta_fields import RECORD_KEY
-from hoodie.model.plans import DELETED, AppendTask, CreateTask, WriteContext, WriteResult, WriteTask
+from hoodie.model.plans import DELETED, AppendTask, CreateTask, MergeTask, WriteContext, WriteResult, WriteTask
 from hoodie.storage.base import Storage
 
 _SMALL_BYTES = 64 * 1024
@@ -56,8 +59,8 @@ def parcels(tasks: Sequence[WriteTask]) -> list[list[WriteTask]]:
     rows = 0
     for task in tasks:
         count = sum(m.count for m in task.updates) + (task.inserts.rows if task.inserts is not None else 0)
-        is_small = isinstance(task, (AppendTask, CreateTask)) and task.size_bytes <= _SMALL_BYTES
-        joins = is_small and rows and type(result[-1][-1]) is type(task) and len(result[-1]) < _MOST_TASKS
+        is_small = is_small_rewrite(task) if isinstance(task, MergeTask) else task.size_bytes <= _SMALL_BYTES
+        joins = is_small and rows and _kind(result[-1][-1]) == _kind(task) and len(result[-1]) < _MOST_TASKS
         if joins and rows + count <= _MOST_ROWS:
             result[-1].append(task)
             rows += count
@@ -65,6 +68,10 @@ def parcels(tasks: Sequence[WriteTask]) -> list[list[WriteTask]]:
             result.append([task])
             rows = count if is_small else 0
     return result
+
+
+def _kind(task: WriteTask) -> tuple[type[WriteTask], bool]:
+    return type(task), isinstance(task, MergeTask) and task.concat
 
 
 def run_tasks(
@@ -85,6 +92,7 @@ def run_writes(storage: Storage, context: WriteContext, tasks: Sequence[WriteTas
         and context.rule.merger is None
         and context.set_columns is None
         and not (context.sort_by_key or context.only_stored)
+        and not (isinstance(tasks[0], MergeTask) and not can_rewrite_together(context))
     ):
         try:
             results = _written(storage, context, tasks)
@@ -94,7 +102,7 @@ def run_writes(storage: Storage, context: WriteContext, tasks: Sequence[WriteTas
 
 
 def _written(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]) -> list[WriteResult | None] | None:
-    """The results of the tasks; None where rows of one file may share a key, so that each file is written by itself."""
+    """The results of the tasks; None where each file is to be written by itself: rows of one may share a key, or most are large."""
     tables, task_of = _rows_of(storage, context, tasks)
     if not len(task_of):
         return [None] * len(tasks)
@@ -108,6 +116,9 @@ def _written(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]
         deletes_of(rows, context, batch=True)  # raises where deletes cannot be ordered
         if len(np.unique(in_groups(key_hash(rows.column(RECORD_KEY)), task_of))) < rows.num_rows:
             return None
+    rewrites = [task for task in tasks if isinstance(task, MergeTask)]
+    if rewrites:
+        return write_small_rewrites(storage, context, rewrites, rows, task_of)
     flags = bools(rows.column(DELETED)) if DELETED in rows.column_names else np.zeros(len(rows), dtype=bool)
     live, deleted = split(rows)
     of_live = task_of[~flags]
@@ -129,7 +140,13 @@ def _written(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]
         creates = [task for task in tasks if isinstance(task, CreateTask)]
         stores_keys = context.unstored is None or not context.unstored.keys
         chains = footer_chains(whole(new.column(RECORD_KEY)), context.files) if stores_keys else None
-        results = write_small_base_files(storage, context, creates, names, new, starts.tolist(), chains)
+
+        def result_of(n: int, staged: str, count: int, **more: Any) -> WriteResult:
+            group = FileGroupId(creates[n].partition_path, creates[n].file_id)
+            return file_result(group, staged, "CREATE", None, num_writes=count, num_inserts=count, **more)
+
+        parts_of = new, starts.tolist(), chains
+        results = write_small_base_files(storage, context, names, *parts_of, result_of, commit_time=context.instant)
         for n, task in enumerate(creates):
             if results[n] is None and counts[n]:
                 part = new.slice(starts[n], counts[n])
@@ -167,13 +184,14 @@ def _written(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]
 def _rows_of(storage: Storage, context: WriteContext, tasks: Sequence[WriteTask]) -> tuple[list[pa.Table], np.ndarray]:
     """The rows of the tasks in any order of these, those of one in arrival order; and for each the number of its task."""
     numbers = np.arange(len(tasks))
-    if all(isinstance(task, AppendTask) and task.inserts is None and task.of == 1 for task in tasks):
+    is_log = isinstance(tasks[0], AppendTask)
+    if all(task.inserts is None and (not isinstance(task, AppendTask) or task.of == 1) for task in tasks):
         found = [(matches, n) for n, task in enumerate(tasks) for matches in task.updates]
         found.sort(key=lambda each: each[0].number)
         pieces = [piece for task in tasks for piece in task.pieces]
         updates = [matches for matches, _ in found]
         task_of = np.repeat(np.array([n for _, n in found], dtype=np.int64), [matches.count for matches in updates])
-        return matched_rows(storage, pieces, updates, places=takes_places(context)), task_of
+        return matched_rows(storage, pieces, updates, places=is_log and takes_places(context)), task_of
     tables = [[table for each in task_rows(storage, context, task) for table in each] for task in tasks]
     counts = [sum(table.num_rows for table in each) for each in tables]
     return [table for each in tables for table in each], np.repeat(numbers, counts)

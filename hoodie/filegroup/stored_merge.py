@@ -42,10 +42,12 @@ class MergedBatch:
     older: np.ndarray
     """Numbers of the rows of the batch that the merged ones take the place of, in their order."""
     deleted_rows: np.ndarray
-    """Numbers of the rows of the batch that are deleted."""
+    """Numbers of the rows of the batch that are deleted. All that are in neither are `unchanged`, in their order."""
 
 
-def merge_with_stored(batch: pa.RecordBatch, newer: Newer, rule: MergeRule, is_stored: np.ndarray) -> MergedBatch:
+def merge_with_stored(
+    batch: pa.RecordBatch, newer: Newer, rule: MergeRule, is_stored: np.ndarray, keys: pa.Array | None = None
+) -> MergedBatch:
     """Merge the records with the stored rows of a batch; `batch` and `newer.rows` have the same columns.
 
     A key that an insert has stored twice in a file meets its newer record once, in the first of its rows; the others stay
@@ -53,8 +55,9 @@ def merge_with_stored(batch: pa.RecordBatch, newer: Newer, rule: MergeRule, is_s
 
     Args:
         is_stored: bool for each key: batches before this one held it.
+        keys: by which the rows of the batch are told; None: their record keys.
     """
-    at = positions_in(batch.column(RECORD_KEY), newer.keys)
+    at = positions_in(batch.column(RECORD_KEY) if keys is None else keys, newer.keys)
     rows = np.flatnonzero(at >= 0)
     entries = at[rows]
     if len(rows):

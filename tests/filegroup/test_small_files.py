@@ -11,9 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.engine.local import LocalEngine
-from hoodie.filegroup import small_files
+from hoodie.errors import CorruptFileError
+from hoodie.filegroup import small_files, small_rewrites
 from hoodie.filegroup.chunks import make_chunk, make_matches
 from hoodie.filegroup.small_files import parcels
+from hoodie.format.base_file import read_footer
 from hoodie.format.column_stats import COLUMN_STATS, decode_column_stats
 from hoodie.format.parquet_file import FEW_ROWS
 from hoodie.index.bloom import pieces_by_partition
@@ -51,12 +53,22 @@ def deleted(some):
     return [row | {"_hoodie_is_deleted": True} for row in some]
 
 
+def moved(some):
+    """The same keys in the next partition."""
+    return [row | {"p": f"p{(int(row['p'][1:]) + 1) % 12}"} for row in some]
+
+
 BATCHES = {
     "new, then changed": [rows(range(60), ts=1), rows(range(10, 50), ts=2)],
     "a key twice in a batch": [rows(range(30), ts=1) + rows([3, 4], ts=2), rows(range(20), ts=4) + rows([7], ts=3)],
     "deletes among changes": [rows(range(40), ts=1), rows(range(12, 40), ts=2) + deleted(rows(range(6), ts=2))],
     "deletes of nothing": [rows(range(24), ts=1), deleted(rows(range(100, 120), ts=2)) + rows([1], ts=2)],
     "new ones among changes": [rows(range(24), ts=1), rows(range(12, 60), ts=2)],
+    "a key in two partitions": [rows(range(24), ts=1) + moved(rows(range(12), ts=1)), moved(rows(range(12), ts=2))],
+    "older rows, and as old ones": [rows(range(24), ts=2), rows(range(12), ts=1) + rows(range(12, 36), ts=2)],
+    "more rows than are few": [rows(range(24), ts=1), rows(range(1500), ts=2)],
+    "files without rows after it": [rows(range(24), ts=1), deleted(rows(range(24), ts=2))],
+    "NaN": [rows(range(24), ts=1), [row | {"x": math.nan} for row in rows(range(0, 24, 5), ts=2)], rows([7], ts=3)],
     "a partition of nulls": [rows(range(24), ts=1, nulls=True), rows(range(12, 24), ts=2, nulls=True)],
 }
 ALONE = {"a key twice in a batch", "a partition of nulls"}
@@ -68,12 +80,14 @@ LOOKS = {
     "unstored": {"hoodie.populate.meta.fields": "false"},
     "no copies": {"hoodie.python.mor.row.copies": "false"},
     "joined keys": {"hoodie.datasource.write.recordkey.field": "id,p"},
+    "filled": {"hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.PartialUpdateAvroPayload"},
 }
 
 
 @pytest.fixture(autouse=True)
 def made_together(monkeypatch):
     """For each parcel whether its files were made together."""
+    set_few_rows(monkeypatch, FEW_ROWS)
     result = []
     real = small_files._written
 
@@ -83,6 +97,21 @@ def made_together(monkeypatch):
         return results
 
     monkeypatch.setattr(small_files, "_written", written_together)
+    return result
+
+
+@pytest.fixture
+def rewritten(monkeypatch):
+    """For each parcel of rewrites the partitions whose files were made together."""
+    result = []
+    real = small_rewrites.write_small_base_files
+
+    def made(*given, **more):
+        results = real(*given, **more)
+        result.append({each.stat.partition_path for each in results if each is not None})
+        return results
+
+    monkeypatch.setattr(small_rewrites, "write_small_base_files", made)
     return result
 
 
@@ -139,6 +168,18 @@ def test_files_are_as_those_that_are_made_one_by_one(kind, batches, look, reques
     assert set(made_together) == {batches not in ALONE}
 
 
+def test_inserts_join_small_files_as_they_do_one_by_one(made_together):
+    """Keys that are stored come a second time."""
+    made = []
+    for engine in (LocalEngine(1), Apart(1)):
+        table, _ = written(engine, "COPY_ON_WRITE", {}, [rows(range(24), ts=1)], f"inserts-{engine.shares_memory}")
+        more = pa.Table.from_pylist(rows(range(12, 60), ts=2), schema=SCHEMA)
+        made.append(shown(table, [table.insert(more, {"hoodie.python.driver.max.bytes": "0"})]))
+    assert made[0] == made[1]
+    assert len(made[0][0]) == 72
+    assert made_together == [True, True]
+
+
 @pytest.mark.parametrize("batches", BATCHES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_rows_of_one_file_may_be_in_several_chunks(kind, batches, made_together):
@@ -183,17 +224,19 @@ CONTENTS = {
 }
 OPTIONS = {
     "": {},
-    "simple filter": {"hoodie.bloom.index.filter.type": "SIMPLE", "hoodie.index.bloom.num_entries": "40"},
+    "simple filter": {"hoodie.bloom.index.filter.type": "SIMPLE", "hoodie.index.bloom.num_entries": "95"},
     "key map": {"hoodie.python.parquet.key.map": "true"},
     "gzip": {"hoodie.parquet.compression.codec": "gzip"},
 }
 
 
 def said(table):
-    """Of each file its footer and rows but for what names the file, and what the commit says of it, by partition."""
+    """Of each file of the newest commit its footer and rows but for what names the file, and what the commit says of it, by
+    partition.
+    """
     context = table._context
-    (instant,) = context.active.load().commits
-    commit = context.active.read_commit(instant)
+    instants = [instant.time for instant in context.active.load().commits]
+    commit = context.active.read_commit(context.active.load().commits[-1])
     bounds = decode_column_stats(commit.extra[COLUMN_STATS])
     result = {}
     for path, (stat,) in commit.write_stats.items():
@@ -201,8 +244,15 @@ def said(table):
         footer, rows_of_it = pq.read_metadata(pa.BufferReader(data)), pq.read_table(pa.BufferReader(data))
         assert (footer.num_row_groups, len(data)) == (1, stat.file_size_bytes)
         assert set(rows_of_it.column("_hoodie_file_name").to_pylist()) == {name}
-        assert bounds[name]["_hoodie_commit_time"] == [0, instant.time, instant.time]
-        entries = bounds[name] | {"_hoodie_commit_time": None}
+        nulls, *ends = bounds[name]["_hoodie_commit_time"]
+        times = rows_of_it.column("_hoodie_commit_time").to_pylist()
+        assert (nulls, ends) == (0, [min(times), max(times)])
+        entries = bounds[name] | {"_hoodie_commit_time": [instants.index(each) for each in ends]}
+        keys = rows_of_it.column("_hoodie_record_key").combine_chunks()
+        assert read_footer(footer, path=path).bloom().might_contain(keys).all()
+        said_of_it = {
+            key: value for key, value in footer.metadata.items() if not (stat.prev_commit and b"bloom" in key)
+        }
         of_chance = {"_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"}
         columns = [
             (
@@ -215,7 +265,7 @@ def said(table):
             if each.path_in_schema not in of_chance
         ]
         values = repr(rows_of_it.drop_columns(sorted(of_chance)).to_pylist())
-        result[path] = footer.metadata, str(footer.schema).partition("\n")[2], columns, entries, values, stat.num_writes
+        result[path] = said_of_it, str(footer.schema).partition("\n")[2], columns, entries, values, stat.num_writes
     return result
 
 
@@ -223,15 +273,102 @@ def said(table):
     ("content", "options"), [*((content, "") for content in CONTENTS), *(("all sizes", o) for o in OPTIONS if o)]
 )
 def test_base_files_say_the_same_as_those_that_are_made_one_by_one(content, options, request, monkeypatch):
-    set_few_rows(monkeypatch, FEW_ROWS)
-    made = []
-    for engine in (LocalEngine(1), Apart(1)):
-        name = f"{request.node.name}-{engine.shares_memory}"
-        batches = [[{"ts": 1} | row for row in CONTENTS[content]]]
-        made.append(said(written(engine, "COPY_ON_WRITE", OPTIONS[options], batches, name, columns=COLUMNS)[0]))
+    batches = [[{"ts": 1} | row for row in CONTENTS[content]]]
+    made = [
+        said(
+            written(each, "COPY_ON_WRITE", OPTIONS[options], batches, f"{request.node.name}-{each}", columns=COLUMNS)[0]
+        )
+        for each in (LocalEngine(1), Apart(1))
+    ]
     for path, one in made[0].items():
         assert one == made[1][path]
     assert made[0].keys() == made[1].keys()
+
+
+@pytest.mark.parametrize(
+    ("content", "options"), [*((content, "") for content in CONTENTS), *(("all sizes", o) for o in OPTIONS if o)]
+)
+def test_rewritten_base_files_say_the_same_as_those_that_are_made_one_by_one(
+    content, options, request, monkeypatch, rewritten
+):
+    """Rows of two commits stand in them; their filters may be carried on, so they are not compared."""
+    batches = [[{"ts": 1} | row for row in CONTENTS[content]], [{"ts": 2} | row for row in CONTENTS[content][::2]]]
+    made = [
+        said(
+            written(each, "COPY_ON_WRITE", OPTIONS[options], batches, f"{request.node.name}-{each}", columns=COLUMNS)[0]
+        )
+        for each in (LocalEngine(1), Apart(1))
+    ]
+    for path, one in made[0].items():
+        assert one == made[1][path]
+    assert made[0].keys() == made[1].keys()
+    assert bool(rewritten) == (options != "key map")
+
+
+@pytest.mark.parametrize("text", ["", "x" * 100_000], ids=["many rows", "large rows"])
+def test_a_file_that_is_small_on_storage_alone_is_rewritten_by_itself(text, request, monkeypatch, rewritten):
+    """Equal values take no room there: a hundred such files do not fit into memory."""
+    count = 60 if text else 3000
+    batches = [
+        [
+            *({"id": f"{n:05}", "p": f"p{n % 3}", "ts": 1, "text": text} for n in range(count)),
+            *({"id": f"{n:05}", "p": f"q{n % 3}", "ts": 1, "text": "few"} for n in range(9)),
+        ]
+    ]
+    batches.append([row | {"ts": 2, "text": "few"} for row in batches[0] if row["id"] < "00006"])
+    monkeypatch.setattr(small_rewrites, "_SMALL_BYTES", 1024 * 1024)
+    columns = pa.schema({"id": pa.string(), "p": pa.string(), "ts": pa.int64(), "text": pa.string()})
+    engines = LocalEngine(1), Apart(1)
+    made = [
+        shown(*written(each, "COPY_ON_WRITE", {}, batches, f"{request.node.name}-{each}", columns=columns))
+        for each in engines
+    ]
+    assert made[0] == made[1]
+    assert rewritten == [{"q0", "q1", "q2"}]
+
+
+def test_of_many_files_that_are_not_small_few_are_read_in_vain(request, monkeypatch, made_together):
+    sizes = []
+    real = small_rewrites.read_slice
+
+    def read(storage, context, file_slice, schema):
+        sizes.append(file_slice.base.size_bytes)
+        return real(storage, context, file_slice, schema)
+
+    monkeypatch.setattr(small_rewrites, "read_slice", read)
+    batches = [rows(range(1500), ts=1), rows(range(12), ts=2)]
+    made = [
+        shown(*written(each, "COPY_ON_WRITE", {}, batches, f"{request.node.name}-{each}"))
+        for each in (LocalEngine(1), Apart(1))
+    ]
+    assert made[0] == made[1]
+    assert made_together == [True, False]
+    assert len(sizes) == 4
+
+
+def test_rewrites_give_old_rows_the_columns_of_new_ones(request, rewritten):
+    """One is added, one is widened."""
+    made = []
+    for engine in (LocalEngine(1), Apart(1)):
+        columns = pa.schema({"id": pa.string(), "p": pa.string(), "ts": pa.int64(), "n": pa.int32()})
+        first = [{"id": f"k{n}", "p": f"p{n % 9}", "ts": 1, "n": n} for n in range(40)]
+        table, _ = written(engine, "COPY_ON_WRITE", {}, [first], f"{request.node.name}-{engine}", columns=columns)
+        more = pa.Table.from_pylist(
+            [row | {"ts": 2, "n": 1 << 40, "more": "m"} for row in first[::2]],
+            schema=columns.set(3, pa.field("n", pa.int64())).append(pa.field("more", pa.string())),
+        )
+        made.append(shown(table, [table.upsert(more, {"hoodie.python.driver.max.bytes": "0"})]))
+    assert made[0] == made[1]
+    assert len(rewritten) == 1
+
+
+def test_a_damaged_file_among_those_that_are_rewritten_together_is_named(request):
+    table, _ = written(LocalEngine(1), "COPY_ON_WRITE", {}, [rows(range(24), ts=1)], request.node.name)
+    storage, (commit,) = table._context.storage, table._context.active.load().commits
+    path = table._context.active.read_commit(commit).write_stats["p7"][0].path
+    storage.replace(path, storage.read(path)[:-9])
+    with pytest.raises(CorruptFileError, match=path):
+        table.upsert(pa.Table.from_pylist(rows(range(24), ts=2), schema=SCHEMA), {"hoodie.index.type": "SIMPLE"})
 
 
 def task_of(kind, number, rows_of_it, size_bytes=100):
