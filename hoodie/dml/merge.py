@@ -47,8 +47,8 @@ class Join(NamedTuple):
 class Merge(Generic[Result]):
     """A MERGE that has not run yet: `HoodieTable.merge` makes one. Clauses count in the order in which they are given.
 
-    An expression is text of SQL, in DuckDB's dialect; it names columns of the table by the alias `t`, of the source by `s`. Any other
-    value stands for itself. `condition` and `predicate` are two names of one argument.
+    An expression is text of SQL, in DuckDB's dialect, on Spark in Spark's; it names columns of the table by the alias `t`, of the
+    source by `s`. Any other value stands for itself. `condition` and `predicate` are two names of one argument.
 
     Example:
         >>> (table.merge(rows, on="t.id = s.id")

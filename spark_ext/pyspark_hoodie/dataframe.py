@@ -48,6 +48,7 @@ from hoodie.view.context import TableContext
 from hoodie.write.create import create_at
 from hoodie.write.keys import key_columns
 from hoodie.write.operation_rules import OperationRules
+from hoodie.write.plan import WritePlan
 from hoodie.write.prepare import require_columns
 from hoodie.write.schema import storable
 from pyspark_hoodie import bootstrap
@@ -142,6 +143,13 @@ def write_records(
         )
     release_unused_memory()  # the driver has better use for memory than to keep it for the next batch
     return remember(table, replace(result, jobs=engine.jobs))
+
+
+def plan_records(table: HoodieTable, df: DataFrame, request: WriteRequest) -> WritePlan | None:
+    """What `write_records` would do to the table as it is now; None: nothing."""
+    write = _by_this_spark(request.write, df.sparkSession)
+    engine = SparkEngine(df.sparkSession, table.writer.context.storage)
+    return table.writer.plan(df, given_schema(df.schema), write.operation, write, engine=engine)
 
 
 class RowsHere(NamedTuple):

@@ -7,20 +7,18 @@ one DataFrame of the changed rows, as `sql_changes.py` does for statements, and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
 from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructField
 
 from hoodie.errors import OptionError, SchemaError, TableNotFoundError
-from hoodie.model.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from hoodie.model.plans import DELETED
+from hoodie.model.meta_fields import META_COLUMNS
 from pyspark_hoodie import sql_catalog
 from pyspark_hoodie.frame_marks import is_classic
+from pyspark_hoodie.merge_frames import Merged, RowClause, given_value, with_given, with_stored
 from pyspark_hoodie.sql_added import adding
-from pyspark_hoodie.sql_changes import BY_SOURCE, MATCHED, NOT_MATCHED, TWO_ROWS, assigned_column
+from pyspark_hoodie.sql_changes import BY_SOURCE, MATCHED, NOT_MATCHED, assigned_column
 from pyspark_hoodie.sql_entries import entry_of
 from pyspark_hoodie.sql_evolution import lacking, only
 from pyspark_hoodie.sql_reads import Parts
@@ -31,9 +29,6 @@ from pyspark_hoodie.where import quoted
 _METHODS = {MATCHED: "whenMatched", NOT_MATCHED: "whenNotMatched", BY_SOURCE: "whenNotMatchedBySource"}
 """Those of Spark's writer."""
 _DELETE, _UPDATE, _INSERT, _UPDATE_ALL, _INSERT_ALL = "delete", "update", "insert", "updateAll", "insertAll"
-_KEY, _PATH, _CLAUSE, _TIMES = "hoodie_key", "hoodie_path", "hoodie_clause", "hoodie_times"
-_STORED, _GIVEN = "hoodie_stored_", "hoodie_given_"
-"""How copies of columns of the table and of the source begin. No other column has such a name, which both might have otherwise."""
 
 
 class _Clause(NamedTuple):
@@ -116,13 +111,13 @@ class MergeInto:
     def _by_spark(self) -> None:
         """For updateAll and insertAll Spark wants all of the table's columns: where some may lack, those of the source are named."""
         common = self._common(self._spark.table(self._name).columns) if self._evolves else []
-        writer = self._merge_into(_with_copies(self._source, _GIVEN, common), self._name, self._condition)
+        writer = self._merge_into(with_given(self._source, common), self._name, self._condition)
         for clause in self._clauses:
             when = getattr(writer, _METHODS[clause.case])(clause.condition)
             verb, assignments = clause.verb, clause.assignments
             if self._evolves and clause.takes_all:
                 verb = verb.removesuffix("All")
-                assignments = {quoted(name): _copy(_GIVEN, name) for name in common}
+                assignments = {quoted(name): given_value(name) for name in common}
             writer = getattr(when, verb)(*([assignments] if verb in (_UPDATE, _INSERT) else []))
         writer.merge()
 
@@ -147,7 +142,7 @@ class MergeInto:
             return None
         if clause.takes_all:
             there = {name.lower(): name for name in common}
-            return {name: _copy(_GIVEN, there[name.lower()]) for name in names if name.lower() in there}
+            return {name: given_value(there[name.lower()]) for name in names if name.lower() in there}
         found: dict[str, Column] = {}
         for key, value in clause.assignments.items():
             name = assigned_column(self._column_parts(key), names)
@@ -165,58 +160,12 @@ class MergeInto:
         only_deletes: bool,
     ) -> DataFrame:
         """Key and path of stored rows, whether they go, and new values."""
-        fields = table.schema.fields
-        rows = table.rows([*table.schema.names, *META_COLUMNS])
-        keyed = rows.withColumns({_KEY: F.col(RECORD_KEY), _PATH: F.col(PARTITION_PATH)})
-        source = _with_copies(self._source, _GIVEN, common)
-        copied = _with_copies(keyed, _STORED, table.schema.names)
-        target = _with_long_names(copied, self._parts, table.schema.names, source.columns).alias(self._target)
-        joined = {
-            MATCHED: (target, source, "inner"),
-            NOT_MATCHED: (source, target, "left_anti"),
-            BY_SOURCE: (target, source, "left_anti"),
-        }
-        frames = []
-        for case, (left, right, how) in joined.items():
-            numbers = [at for at, clause in enumerate(self._clauses) if clause.case == case]
-            if numbers:
-                pairs = left.join(right, self._condition, how)
-                new_values = {at: values[at] for at in numbers}
-                frames.append(self._of_case(case, pairs, new_values, [] if only_deletes else fields))
-        return reduce(lambda one, other: one.union(other), frames)
-
-    def _of_case(
-        self, case: str, pairs: DataFrame, values: Mapping[int, dict[str, Column] | None], fields: Sequence[StructField]
-    ) -> DataFrame:
-        """What the first clause makes of a row whose condition holds; `values` are those of clauses, by their numbers."""
-        first = F.lit(None).cast("int")
-        for at in reversed(list(values)):
-            condition = self._clauses[at].condition
-            first = F.lit(at) if condition is None else F.when(condition, F.lit(at)).otherwise(first)
-        clause = F.col(_CLAUSE)
-        columns = []
-        for field in fields:
-            value = F.lit(None).cast(field.dataType)
-            for at, given in values.items():
-                if given is not None:
-                    stays = F.lit(None) if case == NOT_MATCHED else _copy(_STORED, field.name)
-                    new = given.get(field.name, stays).cast(field.dataType)
-                    value = F.when(clause == at, new).otherwise(value)
-            columns.append(value.alias(field.name))
-        deletes = [at for at, given in values.items() if given is None]
-        goes = clause.isin(deletes) if deletes else F.lit(False)
-        times = F.lit(1)
-        is_one_delete = [self._clauses[at].condition is None for at in values] == [True] and bool(deletes)
-        if case == MATCHED and not is_one_delete:  # several rows of the source may delete one row
-            times = F.expr(f"count(*) OVER (PARTITION BY {_KEY}, {_PATH})")
-            goes = F.when(F.col(_TIMES) > 1, F.raise_error(TWO_ROWS).cast("boolean")).otherwise(goes)
-        place = [
-            F.lit(None).cast("string").alias(name) if case == NOT_MATCHED else F.col(name) for name in (_KEY, _PATH)
-        ]
-        made = pairs.withColumn(_CLAUSE, first).select(*place, clause, times.alias(_TIMES), *columns)
-        names = [F.col(quoted(field.name)) for field in fields]
-        ids = [F.col(_KEY).alias(RECORD_KEY), F.col(_PATH).alias(PARTITION_PATH)]
-        return made.where(clause.isNotNull()).select(*ids, goes.alias(DELETED), *names)
+        names = table.schema.names
+        source = with_given(self._source, common)
+        stored = with_stored(table.rows([*names, *META_COLUMNS]), names)
+        target = _with_long_names(stored, self._parts, names, source.columns).alias(self._target)
+        clauses = [RowClause(each.case, each.condition, new) for each, new in zip(self._clauses, values, strict=True)]
+        return Merged(target, source, self._condition, clauses).changes([] if only_deletes else table.schema.fields)
 
 
 class _When:
@@ -253,11 +202,6 @@ class _WhenNotMatchedBySource(_WhenMatched):
         )
 
 
-def _with_copies(frame: DataFrame, prefix: str, names: Sequence[str]) -> DataFrame:
-    """The frame, behind whose columns copies have names that are unique in a join. All others are found as before."""
-    return frame.withColumns({f"{prefix}{name}": F.col(quoted(name)) for name in names}) if names else frame
-
-
 def _with_long_names(frame: DataFrame, table: Sequence[str], names: Sequence[str], others: Sequence[str]) -> DataFrame:
     """The frame with a struct `db`, whose field `t` has the columns: so Spark finds `db.t.column`, as an alias has one part alone.
 
@@ -271,7 +215,3 @@ def _with_long_names(frame: DataFrame, table: Sequence[str], names: Sequence[str
             value = F.struct(value.alias(part))
         frame = frame if first.lower() in used_names else frame.withColumn(first, value)
     return frame
-
-
-def _copy(prefix: str, name: str) -> Column:
-    return F.col(quoted(f"{prefix}{name}"))

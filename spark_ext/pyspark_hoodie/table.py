@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.consumers import TableConsumers
-from hoodie.errors import OptionError, SchemaError
-from hoodie.keyed import keys_of
+from hoodie.errors import OptionError
+from hoodie.keyed import keys_of, where_keys
 from hoodie.maintenance.table_services import TableServices
 from hoodie.model.enums import ChangeFormat, QueryType, WriteOperation
 from hoodie.model.results import CommitResult
@@ -34,7 +34,12 @@ from pyspark_hoodie.frame_marks import marked
 from pyspark_hoodie.native import plan_frame, readers
 from pyspark_hoodie.reach import reached, session_options
 from pyspark_hoodie.schema import given_schema
+from pyspark_hoodie.small_batch import collected
+from pyspark_hoodie.statements import Statements, require_frame
 from pyspark_hoodie.stream_sink import StreamSink, stream_writer
+
+_MOST_KEYS = 100_000
+"""Of a look-up."""
 
 
 def last_commit(path: str, storage_options: Mapping[str, str] | None = None) -> CommitResult:
@@ -59,7 +64,7 @@ def last_commit(path: str, storage_options: Mapping[str, str] | None = None) -> 
     return dataframe.last_result(path, how or None)
 
 
-class HoodieTable(TableVerbs[DataFrame], TableServices, TableConsumers[DataFrame]):
+class HoodieTable(Statements, TableVerbs[DataFrame], TableServices, TableConsumers[DataFrame]):
     """An open table on Spark: writes take DataFrames, and reads give DataFrames that are pinned to the snapshot of the call.
 
     `HoodieTable.for_path` opens one.
@@ -150,13 +155,7 @@ class HoodieTable(TableVerbs[DataFrame], TableServices, TableConsumers[DataFrame
         return stream_writer(self.uri, {**self._options, **parse_options(options)}, output_mode=output_mode)
 
     def _write(self, data: DataFrame, operation: WriteOperation, options: Mapping[str, str] | None) -> CommitResult:
-        if not hasattr(data, "sparkSession"):
-            kind = type(data)
-            raise SchemaError(
-                f"cannot take rows from a {kind.__module__}.{kind.__name__}: give a DataFrame of Spark; "
-                "spark.createDataFrame makes one of lists, pandas frames and Arrow tables (of these give it "
-                "`table.combine_chunks()`: Spark 4 may lose the rows behind an empty chunk)"
-            )
+        require_frame(data)
         request = self._request(operation, options)
         return dataframe.write_records(self._core, data, given_schema(data.schema), request)
 
@@ -218,6 +217,48 @@ class HoodieTable(TableVerbs[DataFrame], TableServices, TableConsumers[DataFrame
         return marked(self._spark, frame, self.uri, read_options)
 
     scan = read
+
+    def head(self, rows: int = 10) -> DataFrame:
+        """Some rows, to see what the table holds: short for `read().limit(rows)`.
+
+        Args:
+            rows: how many at most.
+
+        Example:
+            >>> table.head(5).show()
+        """
+        return self.read().limit(rows)
+
+    def lookup(
+        self,
+        keys: DataFrame | Collection[object],
+        columns: Sequence[str] | None = None,
+        *,
+        meta_columns: bool = False,
+    ) -> DataFrame:
+        """The rows with these record keys, in all partitions. Bounds, bloom filters and a record index leave files out.
+
+        Args:
+            keys: the key columns, or a list of bare keys. At most 100,000: the driver takes them.
+            columns, meta_columns: as `read` has them.
+
+        Returns:
+            A DataFrame over the snapshot of this moment.
+
+        Raises:
+            OptionError: the table is empty, or there are more keys.
+            KeyFieldError, SchemaError: these are no keys of the table.
+
+        Example:
+            >>> table.lookup(["a", "b"], columns=["fare"]).show()
+        """
+        given = keys_of(self.config, keys)
+        rows = pa.table(given) if isinstance(given, Mapping) else collected(given.limit(_MOST_KEYS + 1))
+        if rows.num_rows > _MOST_KEYS:
+            raise OptionError(
+                f"lookup of table {self.uri} takes {_MOST_KEYS:,} keys, and there are more: join with read() instead"
+            )
+        return self.read(columns, where_keys(self._context, rows, WriteOptions()), meta_columns=meta_columns)
 
     def explain(
         self,

@@ -123,6 +123,25 @@ def streams(at: Asker) -> None:
     at.step("streamed", lambda: quantities(at.spark.read.format("hoodie").load(target)))
 
 
+def merging(at: Asker) -> None:
+    """A MERGE and an UPDATE by methods, without a catalog, and rows by their keys."""
+    path = at.path + "_merging"
+    hoodie.create_table(path, record_key="id", partition_by="part", ordering="ts", table_type=at.table_type)
+    table = pyspark_hoodie.HoodieTable.for_path(at.spark, path)
+    table.upsert(at.rows(("k1", "a", 1, 1), ("k2", "b", 2, 1)))
+    source = at.rows(("k1", "a", 10, 2), ("k3", "b", 3, 2))
+    merge = table.merge(source, on="t.id = s.id").when_matched_update({"qty": "t.qty + s.qty", "ts": "s.ts"})
+    whole = merge.when_not_matched_insert_all()
+    at.step("merge plan", lambda: [whole.explain().updated, whole.explain().inserted])
+    at.step("merge", lambda: [whole.execute().inserted, table.update({"qty": "qty * 2"}, where="id = 'k3'").updated])
+    at.step("looked up", lambda: quantities(table.lookup(["k1", "k3"])))
+    at.step(
+        "merged away", lambda: table.merge(source, on="t.id = s.id").when_matched_delete("s.qty = 3").execute().deleted
+    )
+    at.step("nonsense", lambda: table.update({"qty": "no_such(qty)"}))
+    at.step("merged", lambda: quantities(table.head()))
+
+
 def ingestion(at: Asker) -> None:
     """Of files with a row whose key is null."""
     landing, target = Path(at.path + "_landing"), at.path + "_ingested"
@@ -276,6 +295,7 @@ def ask(url: str, folder: Path, table_types: Sequence[str]) -> Mapping[str, Told
     for at in askers:
         saves_and_reads(at)
         verbs(at)
+        merging(at)
         ingestion(at)
         sql_and_other_formats(at)
         by_methods(at)

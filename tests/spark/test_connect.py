@@ -172,6 +172,14 @@ def test_a_frame_that_outlives_its_files_is_an_error_of_ours(told, read):
     assert "refreshByPath" not in text
 
 
+def test_the_merge_builder_and_updates(told):
+    assert (told["merge plan"], told["merge"]) == ([1, 1], [1, 1])
+    assert told["looked up"] == {"k1": 11, "k3": 6}
+    assert (told["merged away"], told["merged"]) == (1, {"k1": 11, "k2": 2})
+    assert told["nonsense"][0] == "OptionError"
+    assert "no_such" in told["nonsense"][1]
+
+
 def test_rows_of_a_source_are_checked_and_written(told):
     assert (told["ingest"], told["ingested"]) == ([[2, 1]], {"f1": 1, "f3": 3})
 
