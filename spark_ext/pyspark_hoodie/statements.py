@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeGuard
 
+import pyarrow as pa
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
 
 from hoodie.dml.changes import checked_values, require_whole_columns
 from hoodie.dml.merge import Merge
@@ -18,7 +18,7 @@ from hoodie.dml.merge_plan import Case, Clause, MergePlan, Tally
 from hoodie.dml.update import check_columns
 from hoodie.errors import DuplicateKeyError, OptionError, SchemaError
 from hoodie.model.enums import WriteOperation
-from hoodie.model.meta_fields import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from hoodie.model.meta_fields import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import DELETED
 from hoodie.model.results import CommitResult
 from hoodie.options.write import WriteRequest
@@ -27,7 +27,7 @@ from hoodie.table import HoodieTable as Core
 from hoodie.verbs import TableVerbs
 from pyspark_hoodie import dataframe
 from pyspark_hoodie.merge_frames import Merged, RowClause, given_value, with_given, with_stored
-from pyspark_hoodie.schema import arrow_schema
+from pyspark_hoodie.schema import spark_schema
 from pyspark_hoodie.sql_changes import BY_SOURCE, MATCHED, NOT_MATCHED, TWO_ROWS
 from pyspark_hoodie.where import quoted
 
@@ -77,8 +77,8 @@ class Statements(TableVerbs[DataFrame]):
             >>> table.update({"fare": "fare * 1.1", "seen": True}, where="city = 'rome'")
         """
         given, condition = checked_values(set), bound(where, params)
-        fields = self._fields()
-        check_columns(given, arrow_schema(fields), self.config.name)
+        schema = self._schema_to_change("update")
+        check_columns(given, schema, self.config.name)
         with self._refusals():
             values = {name: _column(value) for name, value in given.items()}
 
@@ -88,7 +88,7 @@ class Statements(TableVerbs[DataFrame]):
                 values[each.name].cast(each.dataType).alias(each.name)
                 if each.name in values
                 else F.col(quoted(each.name))
-                for each in fields
+                for each in spark_schema(schema)
             ]
             return rows.select(RECORD_KEY, PARTITION_PATH, F.lit(False).alias(DELETED), *columns)
 
@@ -140,20 +140,20 @@ class Statements(TableVerbs[DataFrame]):
         request([])  # says what is wrong with the options
 
         def merged(clauses: Sequence[Clause]) -> Merged:
-            schema = self._fields()
-            names = schema.names
+            schema = self._schema_to_change("merge")
             for each in clauses:
-                require_whole_columns(
-                    each.updates or {}, arrow_schema(schema), what="MERGE's", table=self.config.name, says="the MERGE"
-                )
-            common = [name for name in source.columns if name in names]
-            rows = with_stored(self.read(meta_columns=True), names).alias(target_alias)
-            found = [_row_clause(each, common) for each in clauses]
-            return Merged(rows, with_given(source, common).alias(source_alias), _column(condition), found)
+                names = each.updates or {}
+                require_whole_columns(names, schema, what="MERGE's", table=self.config.name, says="the MERGE")
+            in_source = {name.lower(): name for name in source.columns}  # case does not count in Spark
+            common = {name: in_source[name.lower()] for name in schema.names if name.lower() in in_source}
+            rows = with_stored(self.read(meta_columns=True), schema.names).alias(target_alias)
+            given = with_given(source, list(common.values())).alias(source_alias)
+            return Merged(rows, given, _column(condition), [_row_clause(each, common) for each in clauses])
 
         def changes(clauses: Sequence[Clause]) -> DataFrame:
             only_deletes = all(each.deletes for each in clauses)
-            return merged(clauses).changes([] if only_deletes else self._fields().fields)
+            fields = [] if only_deletes else spark_schema(self._schema_to_change("merge")).fields
+            return merged(clauses).changes(fields)
 
         def run(clauses: Sequence[Clause]) -> CommitResult:
             return self._written(lambda: changes(clauses), request(clauses))
@@ -169,9 +169,19 @@ class Statements(TableVerbs[DataFrame]):
 
         return Merge(run, explain)
 
-    def _fields(self) -> StructType:
-        """The columns of the table."""
-        return StructType([each for each in self.read(meta_columns=False).schema if each.name not in META_COLUMNS])
+    def _schema_to_change(self, verb: str) -> pa.Schema:
+        """The columns of the table.
+
+        Raises:
+            OptionError: it has none yet, or its rows cannot be told from each other.
+        """
+        schema = self._core._schema_to_change()
+        if not self.config.populate_meta_fields:
+            raise OptionError(
+                f"{verb} finds rows by the _hoodie_ columns, which table {self.uri} does not store "
+                "(hoodie.populate.meta.fields=false): use upsert(df) and delete(where=…)"
+            )
+        return schema
 
     def _written(self, find: Callable[[], DataFrame], request: WriteRequest) -> CommitResult:
         with self._refusals():
@@ -204,10 +214,11 @@ def require_frame(data: object) -> None:
         )
 
 
-def _row_clause(clause: Clause, common: Sequence[str]) -> RowClause:
+def _row_clause(clause: Clause, common: Mapping[str, str]) -> RowClause:
+    """`common`: columns of the table -> how the source writes them."""
     condition = None if clause.condition is None else _column(clause.condition)
     if clause.all_columns:
-        values: dict[str, Column] | None = {name: given_value(name) for name in common}
+        values: dict[str, Column] | None = {name: given_value(each) for name, each in common.items()}
     else:
         values = None if clause.updates is None else {name: _column(each) for name, each in clause.updates.items()}
     return RowClause(_CASES[clause.case], condition, values)

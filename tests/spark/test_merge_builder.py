@@ -89,8 +89,10 @@ def test_the_first_clause_that_fits_decides(spark: SparkSession, table: HoodieTa
     assert len(table.timeline.commits) == before + 1
 
 
-def test_columns_that_the_source_lacks_stay_and_are_null_in_new_rows(spark: SparkSession, table: HoodieTable) -> None:
-    source = spark.createDataFrame([("a", "k2", 20, 2), ("b", "k7", 7, 2)], "part string, id string, n int, at long")
+def test_columns_that_the_source_lacks_stay_or_are_null_and_case_does_not_count(
+    spark: SparkSession, table: HoodieTable
+) -> None:
+    source = spark.createDataFrame([("a", "k2", 20, 2), ("b", "k7", 7, 2)], "PART string, id string, N int, at long")
     result = table.merge(source, on="t.id = s.id").when_matched_update_all().when_not_matched_insert_all().execute()
     assert rows(table) == expected(("k2", "a", 20, 2, "old"), ("k7", "b", 7, 2, None))
     assert (result.inserted, result.updated) == (1, 1)
@@ -162,3 +164,19 @@ def test_keys_are_looked_up(spark: SparkSession, table: HoodieTable) -> None:
     assert table.lookup(keys, ["note", "id"]).columns == ["note", "id"]
     assert table.lookup(keys).count() == 1
     assert table.head(2).count() == 2
+
+
+def test_tables_whose_rows_cannot_be_changed_say_why(spark: SparkSession, tmp_path: Path) -> None:
+    hoodie.create_table(tmp_path / "none", record_key="id")
+    empty = HoodieTable.for_path(spark, str(tmp_path / "none"))
+    hoodie.create_table(tmp_path / "bare", record_key="id", options={"hoodie.populate.meta.fields": "false"})
+    bare = HoodieTable.for_path(spark, str(tmp_path / "bare"))
+    bare.upsert(frame(spark, FIRST))
+    source = frame(spark, FIRST)
+    for table, text in ((empty, "no columns yet"), (bare, "populate.meta.fields=false")):
+        for act in (
+            lambda table=table: table.update({"n": 1}),
+            lambda table=table: table.merge(source, on="t.id = s.id").when_matched_update_all().execute(),
+        ):
+            with pytest.raises(OptionError, match=text):
+                act()
