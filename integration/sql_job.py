@@ -1,4 +1,4 @@
-"""Statements of Spark SQL on tables at these paths, as a program of its own: a session of Hudi's may be in the test's process.
+"""Statements of Spark SQL and of the builder on tables at these paths, as a program of its own: the test's has Hudi's session.
 
 python -m integration.sql_job FOLDER KIND-VERSION…
 """
@@ -9,6 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import pyspark_hoodie
+from pyspark_hoodie import HoodieTable
 
 STATEMENTS = """
 INSERT INTO {t} SELECT cast(id AS INT), concat('v', id), 1L, named_struct('a', cast(id AS INT)),
@@ -24,6 +25,15 @@ MERGE INTO {t} t USING (SELECT 5 AS id, 'w' AS w UNION ALL SELECT 98, 'nobody') 
 MERGE WITH SCHEMA EVOLUTION INTO {t} t USING (SELECT 5 AS id, 9L AS ts, 1.5D AS more UNION ALL SELECT 97, 9L, 2.5D) s ON t.id = s.id
   WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT (id, ts, more, p) VALUES (s.id, s.ts, s.more, 'odd')
 """
+
+
+def change(table: HoodieTable, spark: SparkSession) -> None:
+    source = spark.sql(
+        "SELECT 8 AS id, 'b' AS v, 9L AS ts, 'moved' AS p UNION ALL SELECT 9, '', 9L, '' UNION ALL SELECT 96, 'i', 9L, 'odd'"
+    )
+    table.update({"v": "concat(v, '?')", "ts": "ts + 10", "p": "'moved'"}, where="id = 10")
+    merge = table.merge(source, on="t.id = s.id").when_matched_delete("s.v = ''").when_matched_update_all()
+    merge.when_not_matched_insert_all().when_not_matched_by_source_update({"more": "t.id / 2"}, "t.id = 100").execute()
 
 
 def main(folder: Path, tables: list[str]) -> None:
@@ -43,6 +53,7 @@ def main(folder: Path, tables: list[str]) -> None:
         )
         for text in STATEMENTS.strip().replace("\n  ", " ").splitlines():
             spark.sql(text.format(t=name))
+        change(HoodieTable.for_path(spark, str(folder / each)), spark)
     spark.stop()
 
 

@@ -206,7 +206,7 @@ def begun(address: str, table: Path) -> subprocess.Popen[bytes]:
 
 
 def caught_up(log: Log, names: Sequence[str], key: int) -> None:
-    """Write a last row into each table, and wait until its event is in its topic."""
+    """Write a row into each table, and wait until its event is in its topic."""
     for name in names:
         run(log.uri, f"INSERT INTO {name} (id) VALUES ({key})")
     wanted = f'"id":{key},'.encode()
@@ -221,7 +221,7 @@ def caught_up(log: Log, names: Sequence[str], key: int) -> None:
             if message is not None and message.value() and wanted in message.value():
                 break
         else:
-            raise TimeoutError(f"the last row of {name} is not in its topic")
+            raise TimeoutError(f"row {key} of {name} is not in its topic")
         consumer.close()
 
 
@@ -266,6 +266,10 @@ def test_the_table_is_what_the_database_is_over_kills_of_the_ingestion_and_of_de
         decimals = "precise" if schema == "wrapped" else "string"
         more = {"value__converter__schemas__enable": with_schema, "decimal__handling__mode": decimals}
         log.worker.add(schema, settings(log, schema, **more))
+    # A snapshot that a kill cuts short is taken anew, and has no event of a row that was deleted in between.
+    for key in (-2, -1):  # the first may be in the snapshot, the second is after it
+        caught_up(log, list(tables), key)
+    time.sleep(2)  # Connect keeps twice a second how far it is
     writing = [Writing(log.uri, name, SECONDS) for name in tables]
     for each in writing:
         each.start()

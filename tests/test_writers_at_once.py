@@ -49,7 +49,7 @@ class Watched(LocalEngine):
         if "look up" in label:
             self.looked_up.append(sum(len(pack.tasks) for pack in tasks))
         if "write files" in label:
-            self.written.append(len(tasks))
+            self.written.append(sum(len(parcel) for parcel in tasks))
             self._planned.set()
             assert self._done.wait(PATIENCE_S)
         return super().run(fn, tasks, label=label)
