@@ -28,7 +28,7 @@ class BaseFileFacts(NamedTuple):
     base: BaseFile
     rows: int
     ranges: Mapping[str, ValueRange]
-    """Bounds of columns that the file stores in the table's type."""
+    """Bounds of columns that the file stores in the table's type or as narrower integers, or lacks. Those of texts are cut."""
     values: Mapping[str, Any]
     """Of the columns that the folder says, as scalars of Arrow."""
     stored: pa.Schema
@@ -63,8 +63,14 @@ class FileDescriber:
                         f"{place} has column {field.name!r} as {stored[field.name]}, and the table as {field.type}: readers of other "
                         "formats do not convert that. Rewrite older files, by clustering for instance"
                     )
-            same = [field for field in self._stored if stored.get(field.name) == field.type and has_bounds(field.type)]
-            ranges = ranges_of_footer(footer, same)
+            bounded = [
+                field.with_type(kind)
+                for field in self._stored
+                if (kind := stored.get(field.name)) and has_bounds(kind) and _has_same_bounds(kind, field.type)
+            ]
+            ranges = ranges_of_footer(footer, bounded, cut=True)
+            absent = ValueRange(nulls=footer.num_rows, values=False)
+            ranges |= {field.name: absent for field in self._stored if field.name not in stored}
         values = {} if self._folders is None else self._folders.of(base.partition_path)
         return BaseFileFacts(base, footer.num_rows, ranges, values, columns)
 
@@ -76,6 +82,10 @@ def _reads_as(stored: Any, now: Any) -> bool:
     if types.is_nested(now) or (types.is_timestamp(stored) and types.is_timestamp(now)):
         return bool(stored.id == now.id)
     return bool(stored == now or _WIDER.get(stored) == now)
+
+
+def _has_same_bounds(stored: Any, now: Any) -> bool:
+    return bool(stored == now or (pa.types.is_integer(stored) and pa.types.is_integer(now)))
 
 
 def bases_of(plan: ReadPlan) -> Iterator[BaseFile]:

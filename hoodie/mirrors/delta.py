@@ -25,7 +25,7 @@ from hoodie.model.enums import LakeFormat, QueryType
 from hoodie.model.instant import parse_instant
 from hoodie.model.plans import ReadPlan
 from hoodie.model.service_results import Published
-from hoodie.model.statistics import ValueRange
+from hoodie.model.statistics import UNKNOWN, ValueRange
 from hoodie.options.read import ReadOptions
 from hoodie.read.plan import plan_pinned
 from hoodie.view.context import Snapshot, TableContext
@@ -33,6 +33,8 @@ from hoodie.view.context import Snapshot, TableContext
 APP = "hoodie"
 """The application whose transaction notes the instant."""
 _MADE_BY_US = "hoodie.published"
+_BOUNDED = "delta.dataSkippingStatsColumns"
+"""By it delta-rs looks for the bounds of no other columns."""
 _TRIES = 10
 _READ_ONLY = "hoodiePublished"
 """A feature of writers that none of them has: who does not know it does not write, nor vacuum files that the table needs."""
@@ -86,11 +88,12 @@ def _change(context: TableContext, state: DeltaState, plan: ReadPlan, snapshot: 
     refuse_renamed(plan, (bases[path] for path in looked_at), table)
     descriptions = context.storage.each(FileDescriber(context, schema, folders), [bases[path] for path in looked_at])
     files = dict(zip(looked_at, descriptions, strict=True))
+    bounded = _bounded_columns(schema, folders)
     actions = [
         *_protocol(state, schema),
         *described,
         *({"remove": {"path": path, "deletionTimestamp": now_ms, "dataChange": True}} for path in old_paths),
-        *(_adding(files[path], schema) for path in new),
+        *(_adding(file, bounded, is_new=path not in state.files) for path, file in files.items()),
     ]
     latest = snapshot.timeline.latest_commit
     instant = None if latest is None else str(latest.time)
@@ -114,9 +117,11 @@ def _protocol(state: DeltaState, schema: pa.Schema) -> list[Action]:
 def _metadata(
     context: TableContext, state: DeltaState, schema: pa.Schema, folders: FolderValues | None, now_ms: int
 ) -> list[Action]:
+    bounded = _bounded_columns(schema, folders)
     metadata = {
         "schemaString": schema_string(schema),
         "partitionColumns": [] if folders is None else [field.name for field in folders.fields],
+        "configuration": {_MADE_BY_US: "true", **({_BOUNDED: ",".join(bounded.names)} if bounded.names else {})},
     }
     if all(state.metadata.get(name) == value for name, value in metadata.items()):
         return []
@@ -124,13 +129,12 @@ def _metadata(
         "id": str(uuid.uuid4()),
         "name": context.config.name,
         "format": {"provider": "parquet", "options": {}},
-        "configuration": {_MADE_BY_US: "true"},
         "createdTime": now_ms,
     }
     return [{"metaData": {**first, **state.metadata, **metadata}}]
 
 
-def _adding(file: BaseFileFacts, schema: pa.Schema) -> Action:
+def _adding(file: BaseFileFacts, bounded: pa.Schema, *, is_new: bool) -> Action:
     base = file.base
     return {
         "add": {
@@ -138,8 +142,8 @@ def _adding(file: BaseFileFacts, schema: pa.Schema) -> Action:
             "partitionValues": partition_values(file.values),
             "size": base.size_bytes,
             "modificationTime": int(parse_instant(base.instant).timestamp() * 1000),
-            "dataChange": True,
-            "stats": stats_string(file.rows, file.ranges, schema),
+            "dataChange": is_new,
+            "stats": stats_string(file.rows, file.ranges, bounded),
         }
     }
 
@@ -148,8 +152,6 @@ def _encoded(path: str) -> str:
     return quote(path, safe="/=")
 
 
-_LONGEST_BOUND = 100
-"""Of texts, in characters: a longer one says nothing more."""
 _PLAIN = {
     pa.bool_(): "boolean",
     pa.int8(): "byte",
@@ -213,18 +215,29 @@ def _type(kind: Any) -> Any:
     raise SchemaError(f"Delta Lake has no type for {kind}")
 
 
-def stats_string(rows: int, ranges: Mapping[str, ValueRange], schema: pa.Schema) -> str:
+def _bounded_columns(schema: pa.Schema, folders: FolderValues | None) -> pa.Schema:
+    """The columns whose bounds files have.
+
+    Not floats, where NaN is in no bounds, nor types whose text readers may take for another value.
+    """
+    in_folders = set() if folders is None else {field.name for field in folders.fields}
+    return pa.schema([field for field in schema if _is_bounded(field.type) and field.name not in in_folders])
+
+
+def stats_string(rows: int, ranges: Mapping[str, ValueRange], bounded: pa.Schema) -> str:
     """What is known of the columns of a file, by which readers leave it out.
 
-    Nothing is said of floats, where NaN is in no bounds, and of types whose text readers may take for another value.
+    All of these columns or none: delta-rs finds no rows by a column that it looks for and that has no bounds.
     """
     low, high, nulls = {}, {}, {}
-    for name, limits in ranges.items():
-        kind = schema.field(name).type
-        bounds = _bounds(limits, kind) if _is_bounded(kind) else None
-        if bounds is not None:
-            low[name], high[name] = bounds
-            nulls[name] = limits.nulls
+    for field in bounded:
+        limits = ranges.get(field.name, UNKNOWN)
+        if limits.values:
+            bounds = _bounds(limits, field.type)
+            if bounds is None:
+                return json.dumps({"numRecords": rows})
+            low[field.name], high[field.name] = bounds
+        nulls[field.name] = limits.nulls
     return json.dumps({"numRecords": rows, "minValues": low, "maxValues": high, "nullCount": nulls}, ensure_ascii=False)
 
 
@@ -245,8 +258,6 @@ def _bounds(limits: ValueRange, kind: Any) -> tuple[Any, Any] | None:
             zone = "Z" if kind.tz is not None else ""
             return _moment(low * 1_000 // unit, zone), _moment(-(-high * 1_000 // unit), zone)
     except (OverflowError, KeyError):
-        return None
-    if isinstance(low, str) and max(len(low), len(high)) > _LONGEST_BOUND:
         return None
     return low, high
 

@@ -1,9 +1,11 @@
 """A table published in another format: it shows the base files of the newest commit, whatever came in between."""
 
 import json
+from decimal import Decimal
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyiceberg.table import StaticTable
@@ -19,7 +21,7 @@ from hoodie.storage.faults import FaultStorage, InjectedFault, crash_points
 from tests.effort import long_but
 from tests.golden_tables import copy_golden, golden_names
 from tests.memory_tables import Input, batch, new_table, opened
-from tests.published_histories import HISTORIES, published_history
+from tests.published_histories import HISTORIES, NULLS, published_history
 
 KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
 FORMATS = pytest.mark.parametrize("format", list(LakeFormat))
@@ -264,6 +266,84 @@ def test_others_read_the_rows_of_the_read_optimized_view(tmp_path, kind, left_ou
     for step, there in published_history(path, kind, left_out=left_out):
         for engine, found in read_back(path, there.column_names):
             assert rows(found) == rows(there), (engine, step)
+
+
+RICH = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("flag", pa.bool_()),
+        ("real", pa.float64()),
+        ("money", pa.decimal128(9, 2)),
+        ("bytes", pa.binary()),
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us", "UTC")),
+        ("text", pa.string()),
+        ("never", pa.int64()),
+        ("part", pa.struct([("x", pa.int64())])),
+    ]
+)
+
+
+def rich(ids, length):
+    """Every third value is null, and no file has bounds for all columns: one has a long text, or a day that Python has not."""
+    of = {
+        "flag": lambda n: n % 2 == 0,
+        "real": lambda n: n / 2 if n % 4 else float("nan"),
+        "money": Decimal,
+        "bytes": lambda n: b"%d" % n,
+        "day": lambda n: n if length else 10_000_000,
+        "at": lambda n: n * 86_400_000_000,
+        "text": lambda n: chr(97 + n % 20) * length,
+        "part": lambda n: {"x": n},
+    }
+    columns = {name: [None if n % 3 == 0 else value(n) for n in ids] for name, value in of.items()}
+    return pa.table({**columns, "id": ids, "never": [None] * len(ids)}, schema=RICH)
+
+
+def as_older_releases_had_it(log):
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    for each in actions:
+        if "metaData" in each:
+            each["metaData"]["configuration"].pop("delta.dataSkippingStatsColumns", None)
+        if "add" in each:
+            bounds = {"minValues": {"id": 0}, "maxValues": {"id": 100}, "nullCount": {"id": 0}}
+            each["add"]["stats"] = json.dumps({"numRecords": 6, **bounds})
+    log.write_text("".join(f"{json.dumps(each)}\n" for each in actions))
+
+
+@pytest.mark.parametrize("by_older_release", [False, True])
+def test_filters_by_any_column_find_the_rows(tmp_path, by_older_release):
+    """Files that are left out by their bounds have no such row, whether a column has bounds, only nulls, or is new."""
+    deltalake = pytest.importorskip("deltalake")
+    pl = pytest.importorskip("polars")
+    path = tmp_path / "t"
+    small = {"hoodie.parquet.small.file.limit": "0"}
+    table = hoodie.create_table(path, RICH, record_key="id", options=small)
+    for number, length in enumerate([1, 10_000, 50, 0]):
+        table.insert(rich(list(range(10 * number, 10 * number + 6)), length))
+    table.publish("delta")
+    if by_older_release:
+        as_older_releases_had_it(path / FOLDER / f"{0:020}.json")
+    table.alter.add_column("new", "long")
+    assert (table.publish("delta").added, table.publish("delta").changed) == (0, False)
+    table.insert(pa.table({"id": [100], "new": [5]}), options=NULLS)
+    assert table.publish("delta").added == 1
+    there = table.scan().to_arrow()
+    dataset = deltalake.DeltaTable(path).to_pyarrow_dataset()
+    lazy = pl.scan_delta(str(path))
+    for name in there.column_names:
+        column = there.column(name)
+        filters = [pc.field(name).is_null(), pc.field(name).is_valid()]
+        if not pa.types.is_nested(column.type):
+            values = column.drop_null().unique().slice(0, 12)
+            filters += [pc.field(name) == value for value in values]
+            filters += [pc.field(name) >= value for value in values]
+        for each in filters:
+            expected = sorted(there.filter(each)["id"].to_pylist())
+            assert sorted(dataset.to_table(["id"], filter=each)["id"].to_pylist()) == expected, each
+    for name, value in {"flag": True, "real": 2.0, "text": "e" * 10_000, "never": 1, "new": 5}.items():
+        expected = sorted(there.filter(pc.field(name) == value)["id"].to_pylist())
+        assert sorted(lazy.filter(pl.col(name) == value).select("id").collect()["id"]) == expected, name
 
 
 FEW = ["v6_cow_simple", "v6_mor_pending_compaction", "v9_mor"]
