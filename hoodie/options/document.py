@@ -22,7 +22,7 @@ from hoodie.options.read import MERGE_SCHEMA, TIMESTAMP_AS_OF
 from hoodie.options.registry import GROUPS, VALUES
 from hoodie.options.settings import READS, VIEWS, WRITES
 from hoodie.options.unsupported import NOT_DONE
-from hoodie.options.without_effect import INGESTED, REASONS, reason
+from hoodie.options.without_effect import ELSEWHERE, REASONS, reason
 from hoodie.options.write import WriteOptions
 
 OPTIONS_PAGE = Path("docs/OPTIONS.md")
@@ -118,8 +118,8 @@ _OF_HUDI = """\
 <!-- Made by `python -m hoodie.options.document`; do not edit. -->
 
 This page lists each option of Apache Hudi 1.2.0 and its modules by its newest name. An option counts as
-[OPTIONS.md](OPTIONS.md) says, or for `hoodie ingest`; or it has no effect, for the reason given; or hoodie does not do what
-it asks for, and warns or raises an error.
+[OPTIONS.md](OPTIONS.md) says, for `hoodie ingest`, or for a statement of Spark SQL; or it has no effect, for the reason
+given; or hoodie does not do what it asks for, and warns or raises an error.
 
 | option | here |
 |---|---|
@@ -140,7 +140,7 @@ def outcome_of(name: str) -> str:
     if folded in WRITES or folded in READS or folded in VIEWS:
         return "counts"
     why = reason(name)
-    return why.removeprefix("it ") if why in INGESTED else f"no effect: {why}"
+    return why.removeprefix("it ") if why in ELSEWHERE else f"no effect: {why}"
 
 
 def defaults_page() -> str:

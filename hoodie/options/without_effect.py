@@ -12,8 +12,10 @@ from hoodie.options.registry import GROUPS, WRITE_KEYS
 
 _WITH_FLAGS = "it counts for `hoodie ingest` with the flags of Hudi's Streamer"
 _OF_A_TOPIC = f"{_WITH_FLAGS}, and as an option of a topic: `source_options` of `hoodie.ingest`"
-INGESTED = (_WITH_FLAGS, _OF_A_TOPIC)
-"""Of options that say how rows are ingested; they have no effect on other writes."""
+_OF_INSERT = "it counts for INSERT INTO of Spark SQL"
+_OF_MERGE = "it counts for MERGE INTO of Spark SQL"
+ELSEWHERE = (_WITH_FLAGS, _OF_A_TOPIC, _OF_INSERT, _OF_MERGE)
+"""Of options that count for `hoodie ingest` or for statements of SQL; they have no effect on other writes."""
 REASONS: dict[str, tuple[str, ...]] = {
     "it is for AWS Glue's connector; format(…) names the format": ("className", "connectionName"),
     "a template of AWS Glue jobs sets it, a flag of the Streamer in front of an option": (
@@ -167,7 +169,9 @@ REASONS: dict[str, tuple[str, ...]] = {
     "a partitioner of your own is not called: sort the rows, or set hoodie.bulkinsert.sort.mode": (
         *("hoodie.bulkinsert.user.defined.", "hoodie.bulkinsert.sort.suffix."),
     ),
-    "it counts for Spark SQL's statements on catalog tables": (
+    _OF_INSERT: ("hoodie.spark.sql.insert.into.operation", "hoodie.sql.insert.mode", "hoodie.sql.bulk.insert.enable"),
+    _OF_MERGE: ("hoodie.spark.sql.merge.into.partial.updates",),
+    "a statement of SQL finds its rows and its operation by itself": (
         *("hoodie.spark.sql.", "hoodie.sql.", "hoodie.bulkinsert.overwrite."),
     ),
     "hoodie lists, retries and caches files in its own way": (

@@ -23,64 +23,67 @@ _DEFAULT = "CURRENT_DEFAULT"
 _QUERIES = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "(")
 
 
+class _Insert:
+    """An INSERT INTO or OVERWRITE a table, read as far as the query of its rows."""
+
+    def __init__(self, words: Words) -> None:
+        self.words, self._begin = words, words.at - 2
+        words.take("TABLE")
+        self.table = quoted_name(words.name("the name of the table"))
+        self.replaces = words.sees("REPLACE")
+        self.fixed = {part[0].name for part in words.parts()} if words.take("PARTITION") else set()
+        words.take("IF", "NOT", "EXISTS")
+        self.head = words.slice(0, words.at)
+        self.by_name = words.take("BY", "NAME")
+        in_list = words.sees("(") and not words.tokens[words.at + 1].says(*_QUERIES)
+        self.columns = [part[-1].name for part in words.parts()] if in_list else []
+        self.head_and_columns = words.slice(0, words.at)
+        self.rows = words.slice(words.at, len(words.tokens))
+
+    @classmethod
+    def read(cls, query: str, error: Exception, text: str) -> _Insert | None:
+        """None for every other statement, and where Spark's error has not this text."""
+        if not isinstance(error, AnalysisException) or text not in str(error):
+            return None
+        words = Words(query)
+        words.at = words.find("INSERT")
+        return cls(words) if words.take("INSERT", "INTO") or words.take("INSERT", "OVERWRITE") else None
+
+    def names(self, run: Callable[[str], DataFrame]) -> list[str]:
+        """Those that the query gives its columns."""
+        return run(f"{self.words.slice(0, self._begin)} {self.rows}").columns
+
+
 def with_all_columns(spark: Any, query: str, error: Exception, run: Callable[[str], DataFrame]) -> str | None:
     """The INSERT with the columns whose lack was the error; None for every other statement."""
-    if not isinstance(error, AnalysisException) or "CANNOT_FIND_DATA" not in str(error):
+    insert = _Insert.read(query, error, "CANNOT_FIND_DATA")
+    if insert is None or sql_catalog.is_of_others(spark, insert.table):
         return None
-    words = Words(query)
-    insert = words.at = words.find("INSERT")
-    if not (words.take("INSERT", "INTO") or words.take("INSERT", "OVERWRITE")):
-        return None
-    words.take("TABLE")
-    name = quoted_name(words.name("the name of the table"))
-    if sql_catalog.is_of_others(spark, name):
-        return None
-    fixed = {part[0].name.lower() for part in words.parts()} if words.take("PARTITION") else set()
-    words.take("IF", "NOT", "EXISTS")
-    head = words.at
-    names: list[str] = []
-    by_name = words.take("BY", "NAME")
-    if words.sees("(") and not words.tokens[words.at + 1].says(*_QUERIES):
-        names = [part[-1].name for part in words.parts()]
-    rows = words.slice(words.at, len(words.tokens))
-    if by_name:
-        names = run(f"{words.slice(0, insert)} {rows}").columns
-    present = fixed | {each.lower() for each in names}
-    lacking = [field for field in spark.table(name).schema.fields if field.name.lower() not in present]
+    names = insert.names(run) if insert.by_name else insert.columns
+    present = {each.lower() for each in (*insert.fixed, *names)}
+    lacking = [field for field in spark.table(insert.table).schema.fields if field.name.lower() not in present]
     if not names or any(not field.nullable and _DEFAULT not in field.metadata for field in lacking):
         return None
     more = ", ".join(f"{_default_of(field)} AS {quoted(field.name)}" for field in lacking)
-    column_list = "BY NAME" if by_name else f"({', '.join(map(quoted, [*names, *(field.name for field in lacking)]))})"
+    columns = ", ".join(map(quoted, [*names, *(field.name for field in lacking)]))
+    words = insert.words
     if words.sees("VALUES") and any(token.says("DEFAULT") for token in words.tokens[words.at :]):
         rows = _longer(words, len(lacking))
     else:
-        rows = f"SELECT *, {more} FROM ({rows})"
-    return f"{words.slice(0, head)} {column_list} {rows}"
+        rows = f"SELECT *, {more} FROM ({insert.rows})"
+    return f"{insert.head} {'BY NAME' if insert.by_name else f'({columns})'} {rows}"
 
 
 def without_meta_columns(spark: Any, query: str, error: Exception, run: Callable[[str], DataFrame]) -> str | None:
     """The INSERT without the meta columns that were the error; None for every other statement."""
-    if not isinstance(error, AnalysisException) or COMMIT_TIME not in str(error):
+    insert = _Insert.read(query, error, COMMIT_TIME)
+    if insert is None or insert.replaces or sql_catalog.is_of_others(spark, insert.table):
         return None
-    words = Words(query)
-    insert = words.at = words.find("INSERT")
-    if not (words.take("INSERT", "INTO") or words.take("INSERT", "OVERWRITE")):
-        return None
-    words.take("TABLE")
-    if sql_catalog.is_of_others(spark, quoted_name(words.name("the name of the table"))) or words.sees("REPLACE"):
-        return None
-    if words.take("PARTITION"):
-        words.parts()
-    words.take("IF", "NOT", "EXISTS")
-    words.take("BY", "NAME")
-    if words.sees("(") and not words.tokens[words.at + 1].says(*_QUERIES):
-        words.parts()
-    rows = words.slice(words.at, len(words.tokens))
-    names = run(f"{words.slice(0, insert)} {rows}").columns
+    names = insert.names(run)
     if not {*META_COLUMNS} < {*names}:
         return None
     kept = [each for each in names if each not in META_COLUMNS]
-    return f"{words.slice(0, words.at)} SELECT {', '.join(map(quoted, kept))} FROM ({rows})"
+    return f"{insert.head_and_columns} SELECT {', '.join(map(quoted, kept))} FROM ({insert.rows})"
 
 
 def _default_of(field: StructField) -> str:

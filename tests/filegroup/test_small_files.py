@@ -269,39 +269,33 @@ def said(table):
     return result
 
 
-@pytest.mark.parametrize(
-    ("content", "options"), [*((content, "") for content in CONTENTS), *(("all sizes", o) for o in OPTIONS if o)]
-)
-def test_base_files_say_the_same_as_those_that_are_made_one_by_one(content, options, request, monkeypatch):
-    batches = [[{"ts": 1} | row for row in CONTENTS[content]]]
-    made = [
-        said(
-            written(each, "COPY_ON_WRITE", OPTIONS[options], batches, f"{request.node.name}-{each}", columns=COLUMNS)[0]
-        )
+def require_same_files(options, batches, name):
+    """Together and one by one."""
+    together, apart = (
+        said(written(each, "COPY_ON_WRITE", options, batches, f"{name}-{each}", columns=COLUMNS)[0])
         for each in (LocalEngine(1), Apart(1))
-    ]
-    for path, one in made[0].items():
-        assert one == made[1][path]
-    assert made[0].keys() == made[1].keys()
+    )
+    for path, one in together.items():
+        assert one == apart[path]
+    assert together.keys() == apart.keys()
 
 
-@pytest.mark.parametrize(
+CONTENT_OR_OPTIONS = pytest.mark.parametrize(
     ("content", "options"), [*((content, "") for content in CONTENTS), *(("all sizes", o) for o in OPTIONS if o)]
 )
-def test_rewritten_base_files_say_the_same_as_those_that_are_made_one_by_one(
-    content, options, request, monkeypatch, rewritten
-):
+
+
+@CONTENT_OR_OPTIONS
+def test_base_files_say_the_same_as_those_that_are_made_one_by_one(content, options, request):
+    batches = [[{"ts": 1} | row for row in CONTENTS[content]]]
+    require_same_files(OPTIONS[options], batches, request.node.name)
+
+
+@CONTENT_OR_OPTIONS
+def test_rewritten_base_files_say_the_same_as_those_that_are_made_one_by_one(content, options, request, rewritten):
     """Rows of two commits stand in them; their filters may be carried on, so they are not compared."""
     batches = [[{"ts": 1} | row for row in CONTENTS[content]], [{"ts": 2} | row for row in CONTENTS[content][::2]]]
-    made = [
-        said(
-            written(each, "COPY_ON_WRITE", OPTIONS[options], batches, f"{request.node.name}-{each}", columns=COLUMNS)[0]
-        )
-        for each in (LocalEngine(1), Apart(1))
-    ]
-    for path, one in made[0].items():
-        assert one == made[1][path]
-    assert made[0].keys() == made[1].keys()
+    require_same_files(OPTIONS[options], batches, request.node.name)
     assert bool(rewritten) == (options != "key map")
 
 
