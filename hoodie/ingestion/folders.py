@@ -110,7 +110,10 @@ class FolderSource:
         kind = self.format or format_of(info.name)
         if kind is None:
             raise OptionError(f"{self} has {info.path}, whose format its name does not tell: give format=")
-        content = self.storage.read(info.path)
+        try:
+            content = self.storage.read(info.path)
+        except FileNotFoundError:
+            return DecodedRows(pa.table({}), (BadRecord(info.path, "the file does not exist any more", ""),))
         try:
             content = uncompressed(info.path, content)
         except OSError as exc:

@@ -38,6 +38,8 @@ _AVRO_HEADER = fastavro.parse_schema(
 _AVRO_SCHEMA = "avro.schema"
 _AVRO_PARTS = ("type", "fields", "items", "values")
 _NUMBERED = re.compile("_c[0-9]+")
+_IS_NO_NUMBER = r"^\s*([+-]?0[0-9xX][0-9a-fA-F]*|\+[0-9]+)\s*$"
+"""What Arrow takes for whole numbers of CSV."""
 _MAY_BE_NUMBERS = pa.array(["NaN", "Infinity", "-Infinity"])
 
 
@@ -272,8 +274,8 @@ def _changes(texts: pa.ChunkedArray, values: pa.ChunkedArray) -> bool:
 
 
 def _loses_digits(texts: pa.ChunkedArray, numbers: pa.ChunkedArray) -> bool:
-    """Zeros in front, as of postal codes, numbers that are too large, or whole ones with more digits than a float holds."""
-    if pc.any(pc.match_substring_regex(texts, "^[+-]?0[0-9]+$")).as_py():
+    """Zeros in front, as of postal codes, a plus, as of telephone numbers, hexadecimal ones, or more digits than the type holds."""
+    if pc.any(pc.match_substring_regex(texts, _IS_NO_NUMBER)).as_py():
         return True
     if not pa.types.is_floating(numbers.type):
         return False

@@ -291,7 +291,7 @@ class QueueSource:
 
 @dataclass(frozen=True)
 class _Announced(FolderSource):
-    """A file may be gone before its message is read, or be out of reach."""
+    """A file may be out of reach."""
 
     name: str = ""
     """Of the bucket and the folder."""
@@ -302,8 +302,6 @@ class _Announced(FolderSource):
         name = f"{self.name}/{info.path}"
         try:
             rows, bad = super().decoded(info, schema)
-        except FileNotFoundError:
-            rows, bad = pa.table({}), (BadRecord(info.path, "the file does not exist any more", ""),)
         except StorageError as exc:
             if not isinstance(exc, AccessDeniedError) and exc.errno != errno.ENOENT:  # a bucket that is not there
                 raise

@@ -28,7 +28,7 @@ from hoodie.errors import (
     SchemaError,
     TableNotFoundError,
 )
-from hoodie.ingestion.folders import LATE_MS, FolderSource
+from hoodie.ingestion.folders import LATE_MS, FolderSource, NewFiles
 from hoodie.ingestion.run import Plan, rounds, run_round
 from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round
 from hoodie.ingestion.sources import source_of
@@ -266,6 +266,29 @@ def test_a_dry_run_writes_nothing_and_makes_nothing(landing: Path, tmp_path: Pat
     (done,) = hoodie.ingest(landing, tmp_path / "t", record_key="id", dry_run=True).rounds
     assert (done.rows, done.instant, done.dry_run) == (1, None, True)
     assert not (tmp_path / "t").exists()
+
+
+def test_a_file_that_goes_between_its_listing_and_its_reading_stops_no_other(landing: Path) -> None:
+    for number in range(3):
+        put(landing, f"{number}.jsonl", number, at_s=1000 + number)
+
+    class Moving(FolderSource):
+        """Another process moves a file away."""
+
+        def new_files(self, after: Checkpoint | None, bounds: Bounds) -> NewFiles | None:
+            new = super().new_files(after, bounds)
+            (landing / "1.jsonl").unlink(missing_ok=True)
+            return new
+
+    t = target()
+    source = Moving(open_storage(landing))
+    with pytest.raises(OptionError, match=r"in 1\.jsonl: the file does not exist any more"):
+        hoodie.ingest(source, t, record_key="id", quarantine=False)
+    put(landing, "1.jsonl", 1, at_s=1001)
+    (done,) = hoodie.ingest(source, t, record_key="id").rounds
+    assert (done.rows, done.bad, ids(t)) == (2, 1, [0, 2])
+    put(landing, "1.jsonl", 1, at_s=2000)
+    assert hoodie.ingest(landing, t).rows == 1
 
 
 def test_compressed_files_are_read_and_damaged_ones_set_apart(landing: Path) -> None:
