@@ -438,6 +438,7 @@ class open_base_file:
         self._known = known or KnownPlaces()
         self._is_whole = whole
         self._bloom_base64: bytes | None = None
+        self._folder = base.partition_path if isinstance(base, BaseFile) else None
         self._where = f"{base.path} of table {storage.uri}"
         self._input = open_input(storage, base)
 
@@ -459,7 +460,7 @@ class open_base_file:
             file = open_parquet(self._input, path=self._where, encode=self._encode, metadata=metadata)
             if data is not None and file.metadata.serialized_size <= _KEPT_FOOTER_BYTES:
                 self._known.metadata = file.metadata
-            check_meta_columns(file, path=self._where)
+            check_meta_columns(file, path=self._where, folder=self._folder)
         except CorruptFileError:
             self._input.close()
             raise

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFileError
 from hoodie.format.base_file import AVRO_SCHEMA
-from hoodie.model.meta_fields import META_COLUMNS
+from hoodie.model.meta_fields import META_COLUMNS, PARTITION_PATH
 
 _FOREIGN = (pa.ArrowException, OSError, ValueError, MemoryError, OverflowError, IndexError)
 """What pyarrow raises on bytes that are no Parquet file: ValueError for names that are no UTF-8, MemoryError for sizes
@@ -240,8 +240,9 @@ def _has_a_large_group(file: pq.ParquetFile) -> bool:
     )
 
 
-def check_meta_columns(file: pq.ParquetFile, *, path: str) -> None:
-    """Raises CorruptFileError when a base file has some of Hudi's columns and lacks others.
+def check_meta_columns(file: pq.ParquetFile, *, path: str, folder: str | None = None) -> None:
+    """Raises CorruptFileError when a base file has some of Hudi's columns and lacks others, or when its footer says that its rows are
+    of another partition than `folder` (None: not known).
 
     Without its key a row merges with nothing; without its commit time an incremental pull passes over it.
     """
@@ -251,6 +252,27 @@ def check_meta_columns(file: pq.ParquetFile, *, path: str) -> None:
         raise CorruptFileError(
             f"{path} has no column {missing[0]}, though others of Hudi's columns are there; {_ADVICE}"
         )
+    if folder is not None and not missing:
+        with foreign_errors(path):
+            other = _another_partition(file, folder)
+        if other is not None:
+            raise CorruptFileError(
+                f"{path} has rows of partition {other!r}: it is the file of another folder; {_ADVICE}"
+            )
+
+
+def _another_partition(file: pq.ParquetFile, folder: str) -> str | None:
+    """The partition of the rows of the first row group, where it is one and not that of the folder."""
+    if not file.metadata.num_row_groups:
+        return None
+    column = file.metadata.row_group(0).column(file.schema_arrow.names.index(PARTITION_PATH))
+    statistics: Any = (
+        column.statistics if column.path_in_schema == PARTITION_PATH else None
+    )  # nested ones may come first
+    if statistics is None or not statistics.has_min_max or statistics.min_raw != statistics.max_raw:
+        return None
+    stated = str(statistics.min_raw.decode(errors="replace"))
+    return None if stated == folder or stated.strip("/") == folder else stated
 
 
 def _check_footer(file: pq.ParquetFile, path: str) -> None:

@@ -14,7 +14,7 @@ from hoodie.filegroup.row_copies import RowCopy, read_copied_columns, read_row_c
 from hoodie.model.files import BaseFile
 from hoodie.model.meta_fields import RECORD_KEY
 from hoodie.model.plans import ReadContext
-from hoodie.read.log_merge import LoggedSlice, LogRows, Values, footer_of, require_rows, resolve
+from hoodie.read.log_merge import LoggedSlice, LogRows, Values, require_stored, resolve
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.storage.cache import Cache, Kind, file_key
 
@@ -91,8 +91,7 @@ def base_files(
     """The base files of slices, whose rows of these numbers do not count."""
 
     def file_of(base: BaseFile, rows: np.ndarray) -> ScanFile:
-        count = footer_of(storage, cache, context, base).rows if len(rows) else 0
-        require_rows(base, count, rows)
+        count = require_stored(storage, cache, context, base, rows) if len(rows) else 0
         return ScanFile(base.path, base.size_bytes, base.instant, count, rows if len(rows) else None)
 
     pairs = [(each.base, rows) for each, rows in zip(slices, dead, strict=True) if each.base and each.base_counts]

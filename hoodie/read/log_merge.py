@@ -11,7 +11,7 @@ one of the stored ones (`row_copies.can_be_copied`); rows that are made of sever
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -337,8 +337,28 @@ _FOOTER: Kind[_Footer] = Kind("footer of a base file")
 def footer_of(storage: Storage, cache: Cache, context: ReadContext, base: BaseFile) -> _Footer:
     """Row count, and the bounds of the ordering values where they have the type that they have now. Base files never change."""
     field = _ordering_field(context)
-    key = (storage.identity, base, None if field is None else (field.name, str(field.type)))
-    return cache.get(_FOOTER, key, lambda: _read_footer(storage, base, field), lambda _: 0)
+    return cache.get(
+        _FOOTER, _footer_key(storage, field, base), lambda: _read_footer(storage, base, field), lambda _: 0
+    )
+
+
+def _footer_key(storage: Storage, field: pa.Field | None, base: BaseFile) -> Hashable:
+    return storage.identity, base, None if field is None else (field.name, str(field.type))
+
+
+def require_stored(storage: Storage, cache: Cache, context: ReadContext, base: BaseFile, places: np.ndarray) -> int:
+    """The row count of a base file that has the rows at these places.
+
+    Raises:
+        CorruptFileError: as `require_rows`; the footer is not kept then, for the file may be restored.
+    """
+    count = footer_of(storage, cache, context, base).rows
+    try:
+        require_rows(base, count, places)
+    except CorruptFileError:
+        cache.take(_FOOTER, _footer_key(storage, _ordering_field(context), base))
+        raise
+    return count
 
 
 def _ordering_field(context: ReadContext) -> pa.Field | None:

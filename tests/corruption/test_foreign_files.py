@@ -1,5 +1,6 @@
 """Whole files in the wrong place, and folders that lost the file that makes them partitions: nothing is read in silence."""
 
+import pyarrow.parquet as pq
 import pytest
 
 import hoodie
@@ -55,6 +56,39 @@ def test_deletes_of_another_folder_are_refused():
     with pytest.raises(CorruptFileError, match="another folder") as caught:
         opened(storage, clock).scan().to_arrow()
     assert path in str(caught.value)
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("query", [{}, {"columns": ["val"]}, {"where": "part = 'a' and id = 'k1'"}], ids=str)
+def test_a_base_file_of_another_folder_is_refused_with_its_name(query, table_type):
+    clock = FakeClock()
+    storage = new_storage(clock)
+    create(storage, table_type=table_type)
+    opened(storage, clock).upsert(batch([Input(f"k{n}", p) for p in FOLDERS for n in range(4)]))
+    mine, theirs = sorted(info.path for p in FOLDERS for info in storage.list(p) if info.path.endswith(".parquet"))
+    storage.replace(mine, storage.read(theirs))
+    with pytest.raises(CorruptFileError, match="rows of partition 'b': it is the file of another folder") as caught:
+        opened(storage, clock).scan(**query).to_arrow()
+    assert mine in str(caught.value)
+    with pytest.raises(CorruptFileError, match="another folder"):
+        opened(storage, clock).upsert(batch([Input("k1", "a", 9, 9)]))
+
+
+def test_a_base_file_that_was_restored_is_read_by_the_process_that_read_the_damaged_one(tmp_path):
+    options = {"hoodie.metadata.enable": "true"}
+    table = hoodie.create_table(tmp_path, record_key="id", ordering="ts", table_type="MERGE_ON_READ", options=options)
+    for version in range(2):
+        table.upsert([{"id": n, "ts": version} for n in range(3 - version)])
+    (path,) = tmp_path.glob("*.parquet")
+    whole, size = path.read_bytes(), path.stat().st_size
+    rows = pq.read_table(path)
+    pad = {b"pad": b"x" * size}
+    pq.write_table(rows.slice(2).replace_schema_metadata({**(rows.schema.metadata or {}), **pad}), path)
+    with pytest.raises(CorruptFileError, match="it is not the file that was written"):
+        hoodie.open_table(tmp_path).scan().to_arrow()
+    path.write_bytes(whole)
+    assert hoodie.open_table(tmp_path).scan().count() == 3
+    assert hoodie.open_table(tmp_path).scan().to_arrow().num_rows == 3
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
