@@ -57,7 +57,7 @@ def build_files(context: TableContext, *, ignored: Collection[InstantTime] = ())
     now = datetime.now(UTC)
     comment = [f"Properties saved on {now.isoformat()}", now.strftime("%a %b %d %H:%M:%S UTC %Y")]
     storage.create_new(PROPERTIES, format_properties(_properties(context), comment=comment).encode())
-    pending = {each.time for each in timeline if not each.is_completed}
+    pending = {each.time for each in timeline.at_work}
     partition = FilesPartition()
     ids, shards = partition.first(Scope(context, {}, schema), _files(context, timeline, pending))
     layout = context.config.layout
@@ -96,7 +96,7 @@ def build_partition(
 
 def _is_at_work(context: TableContext, timeline: Timeline, ignored: Collection[InstantTime]) -> bool:
     """Whether an instant is pending of which nobody knows what it will have written."""
-    pending = (each for each in timeline if not each.is_completed and each.action is not Action.INDEXING)
+    pending = (each for each in timeline.at_work if each.action is not Action.INDEXING)
     at_work = next((each for each in pending if each.time not in ignored), None)
     if at_work is not None:
         log.info("the metadata table of %s is not built: %s is pending", context.storage.uri, at_work)

@@ -131,7 +131,7 @@ def archive(metadata: OpenedMetadata, table: Timeline, clock: Clock) -> None:
 
 
 def _leaving(own: Timeline, table: Timeline) -> Sequence[Instant]:
-    pending = [each for each in table.pending() if each.action is not Action.INDEXING]
+    pending = [each for each in table.at_work if each.action is not Action.INDEXING]
     bounds = [each for each in (table.start, pending[0].time if pending else None) if each is not None]
     if not bounds:
         return ()

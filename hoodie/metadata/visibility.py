@@ -107,11 +107,9 @@ def _compacted_later(table: Timeline, metadata: Timeline, archived: Collection[I
 
 
 def _times_of(table: Timeline) -> dict[InstantTime, bool]:
-    """The times of the table's instants, and whether all of a time are completed."""
-    result: dict[InstantTime, bool] = {}
-    for instant in table:
-        result[instant.time] = result.get(instant.time, True) and instant.is_completed
-    return result
+    """The times of the table's instants, and whether all of a time are completed, but for a savepoint beside its commit."""
+    result = {instant.time: True for instant in table}
+    return result | {instant.time: False for instant in table.at_work}
 
 
 def _is_before(commit: Instant, table: Timeline) -> bool:

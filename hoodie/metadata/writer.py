@@ -149,7 +149,7 @@ class MetadataWriter:
             with naming(each):
                 pieces[each.name] = table.slices_of(each.name)
         if len(table.opened.own.instants) > _MOST_INSTANTS:
-            pending = next((f": {each} is pending since" for each in timeline if not each.is_completed), "")
+            pending = next((f": {each} is pending since" for each in timeline.at_work), "")
             raise UnsupportedTableError(
                 f"its timeline has {len(table.opened.own.instants)} instants, none of which can be archived{pending}"
             )
@@ -157,7 +157,7 @@ class MetadataWriter:
         if schema is None:  # of later writes of a process none reads a record
             schema = table.schema_of(FILES)
             context.cache.put(_SCHEMA, context.storage.identity, schema, len(schema))
-        at_work = frozenset(each.time for each in timeline if not each.is_completed)
+        at_work = frozenset(each.time for each in timeline.at_work)
         instants = OwnInstants(table.opened.own, timeline, context.clock)
         return cls(Scope(context, config.raw, schema, is_new), table, partitions, pieces, at_work, instants)
 

@@ -300,7 +300,7 @@ def _make_files(context: TableContext) -> Instant | None:
     if _is_whole(context, timeline, FILES):
         return None
     state = look_at_metadata_table(context.storage)
-    pending = next((each for each in timeline if not each.is_completed and each.action is not Action.INDEXING), None)
+    pending = next((each for each in timeline.at_work if each.action is not Action.INDEXING), None)
     if pending is None:
         drop_metadata_table(context.storage, state)
         if build_files(context):

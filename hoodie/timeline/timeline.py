@@ -162,6 +162,11 @@ class Timeline:
         return tuple(i for i in self.instants if not i.is_completed)
 
     @cached_property
+    def at_work(self) -> tuple[Instant, ...]:
+        """Pending instants but for savepoints, which change nothing, and have the time of their commit."""
+        return tuple(i for i in self._unfinished if i.action is not Action.SAVEPOINT)
+
+    @cached_property
     def pending_writes(self) -> tuple[Instant, ...]:
         """Pending instants that bring rows. A pending clustering is none: its rows keep their commit times."""
         return self.pending(*WRITES)

@@ -25,6 +25,13 @@ def test_delta_commits_count_where_the_tables_instant_is_completed():
     assert seen(table, metadata) == {FIRST, t(1), t(3)}
 
 
+def test_an_unfinished_savepoint_says_nothing_of_the_commit_that_it_holds():
+    metadata = [FIRST_STATE, f"{t(1)}.deltacommit", f"{t(2)}.deltacommit"]
+    table = [f"{t(1)}.commit", f"{t(1)}.savepoint.inflight", f"{t(2)}.commit"]
+    assert why_not(timeline(*table), timeline(*metadata)) is None
+    assert seen(table, metadata) == {FIRST, t(1), t(2)}
+
+
 def test_those_of_archived_instants_count():
     metadata = [f"{t(number)}.deltacommit" for number in (1, 5)]
     table = [f"{t(5)}.commit"]
