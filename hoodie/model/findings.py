@@ -67,6 +67,10 @@ class Repair:
     """It was left alone because it may just be written."""
     is_read: bool = False
     """Readers take it for data, though it is none."""
+    restores: str = ""
+    """What has to come from a copy of the table, where nothing else helps: a path, or words."""
+    missing: str = ""
+    """Path of a file that is gone, though the file at `path` names it."""
 
 
 @dataclass(frozen=True, repr=False)

@@ -23,6 +23,12 @@ from hoodie.view.context import Snapshot, load_config
 from hoodie.write.agreement import contradictions
 
 
+def nested_tables(look: Inspection) -> Iterator[Hit]:
+    """Folders that are tables themselves, which hoodie's readers leave out."""
+    for path in look.context.listing.all_files().tables:
+        yield Hit(f"{path} is a table itself, so readers of other engines may take its folders for partitions", path)
+
+
 def partition_metadata(look: Inspection) -> Iterator[Hit]:
     """Folders with rows that are no partitions, and files that do not say what they should."""
     for each in look.repairs.of(RepairKind.PARTITION_METADATA):
@@ -43,7 +49,8 @@ def data_files(look: Inspection) -> Iterator[Hit]:
         return  # nothing can be told of files
     view = look.snapshot.view
     reports: set[str] = set()
-    plans = [each.path for each in (*look.repairs.repairs, *look.repairs.left) if each.kind is RepairKind.PLANS]
+    damaged = [each for each in (*look.repairs.repairs, *look.repairs.left) if each.kind is RepairKind.PLANS]
+    plans = [each.path for each in damaged] + [each.missing for each in damaged if each.restores and each.missing]
     for partition_path in (None, *_partitions(look.snapshot), ...):
         try:
             if partition_path is None:

@@ -287,7 +287,7 @@ def kept_plans(look: Inspection) -> Iterator[Hit]:
     """Damaged plans that cannot go."""
     for each in look.repairs.left:
         if each.kind is RepairKind.PLANS and not each.is_young:
-            yield Hit(f"{each.path}: {each.why}", each.path)
+            yield Hit(f"{each.path}: {each.why}", each.path, each.restores)
 
 
 def future_plans(look: Inspection) -> Iterator[Hit]:
@@ -300,8 +300,9 @@ def future_plans(look: Inspection) -> Iterator[Hit]:
 
 
 def completions(look: Inspection) -> Iterator[Hit]:
-    """Completed instants whose files state a time of completion that is no moment, or in the future."""
+    """Completed instants whose files state a time of completion that is no moment, that of another one, or in the future."""
     clock = look.context.clock
+    completions: dict[str, Instant] = {}
     for instant in look.snapshot.timeline:
         path = look.context.active.path(instant)
         if instant.completion is None or clock.is_far_ahead(instant.time):
@@ -313,6 +314,12 @@ def completions(look: Inspection) -> Iterator[Hit]:
             continue
         if clock.is_far_ahead(instant.completion):
             yield Hit(f"{path} says that it was completed in the future, so nobody can write", path)
+        elif instant.completion in completions:
+            other = completions[instant.completion]
+            yield Hit(f"{path} says that it was completed when {other} was, so change feeds may pass over it", path)
+        elif instant.completion < instant.time:
+            yield Hit(f"{path} says that it was completed before it began, so change feeds may pass over it", path)
+        completions.setdefault(instant.completion, instant)
 
 
 def foreign_names(look: Inspection) -> Iterator[Hit]:

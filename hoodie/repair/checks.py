@@ -38,6 +38,13 @@ CHECKS: tuple[Check, ...] = (
         check_timeline.misplaced,
     ),
     Check(
+        "nested-tables",
+        Level.DAMAGE,
+        "a table is inside the folder of this one, as a copy into an existing folder; other readers count its rows",
+        "Remove {path} from the table: move it to another place, or delete it if it is a copy",
+        check_files.nested_tables,
+    ),
+    Check(
         "version",
         Level.DAMAGE,
         "the timeline has another table version than `hoodie.properties` states",
@@ -124,7 +131,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "completions",
         Level.DAMAGE,
-        "the time of completion in a file's name is no time or in the future, so no writer can commit",
+        "the time of completion in a file's name is no time, in the future, before the instant, or that of another instant",
         _RENAMED,
         check_timeline.completions,
     ),
@@ -153,8 +160,8 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "kept-plans",
         Level.DAMAGE,
-        "a plan is damaged, and log files are named after it",
-        "Restore {path} from a copy of the table: no other way brings it back",
+        "a plan is damaged or names missing files, and files are named after it or commits build on it",
+        "Restore {subject} from a copy of the table: no other way brings it back",
         check_timeline.kept_plans,
     ),
     Check(
@@ -291,7 +298,8 @@ CHECKS: tuple[Check, ...] = (
         "lost-archived",
         Level.DAMAGE,
         "the archive lacks instants of files that readers count, so change feeds from before the timeline lack their rows",
-        "Restore {path} from a copy of the table: nothing else brings those changes back; snapshots have all rows",
+        "Restore the files of that instant, in `.hoodie` or in its archive, from a copy of the table: nothing else brings those "
+        "changes back; snapshots have all rows",
         check_timeline.lost_archived,
         deep=True,
     ),

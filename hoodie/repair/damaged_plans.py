@@ -9,13 +9,14 @@ are compactions and clusterings, as long as nothing is named after them.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from hoodie.errors import CorruptFileError
+from hoodie.errors import CorruptFileError, HoodieError
 from hoodie.model.enums import Action, State
 from hoodie.model.findings import Repair, RepairKind
 from hoodie.model.instant import Instant
 from hoodie.model.names import heartbeat_path, join, parse_base_file, parse_log_file
-from hoodie.repair.stray_files import Strays
+from hoodie.repair.stray_files import Strays, without_trace
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.timeline.timeline import Timeline
 from hoodie.txn.heartbeat import Life, life_of
@@ -38,13 +39,19 @@ def find_damaged_plans(
     """
     repairs, skipped = [], []
     there = {info.path for infos in files.values() for info in infos}
-    for instant, path, why in _damaged(context, timeline, there):
-        repair = Repair(RepairKind.PLANS, path, why)
+    for instant, path, why, missing in _damaged(context, timeline, there):
+        repair = Repair(RepairKind.PLANS, path, why, missing=missing)
+        is_begun = bool(missing) and instant.state is State.INFLIGHT
+        built_on = _built_on(context, timeline, instant, files) if is_begun else None
         reason = _in_the_way(context, instant, files)
-        if reason is not None:
-            skipped.append(Repair(repair.kind, path, f"{why}; {reason}"))
+        if built_on is not None and without_trace(context, [instant]):
+            why = f"{why}; {built_on}, so it seems to have been completed, and its completed file is lost"
+            completed = f"the completed file of instant {instant.time}, in `.hoodie`,"
+            skipped.append(replace(repair, why=why, restores=completed))
+        elif reason is not None:
+            skipped.append(replace(repair, why=f"{why}; {reason}", restores=missing or path))
         elif _is_young(context.storage, path, older_than_s):
-            skipped.append(Repair(repair.kind, path, f"{why}; but it is young, and may just be written", is_young=True))
+            skipped.append(replace(repair, why=f"{why}; but it is young, and may just be written", is_young=True))
         else:
             repairs.append(repair)
     return Strays(tuple(repairs), tuple(skipped))
@@ -53,7 +60,7 @@ def find_damaged_plans(
 def remove_damaged_plans(context: TableContext, repairs: Sequence[Repair], timeline: Timeline) -> None:
     """Delete the damaged plans from the timeline; call it under the table lock. After a crash run it again."""
     paths = {each.path for each in repairs}
-    for instant, path, _ in list(_damaged(context, timeline, None)):
+    for instant, path, _, _ in list(_damaged(context, timeline, None)):
         if path not in paths:
             continue
         # A completed one becomes a pending one that is carried out once more, if its plan is whole.
@@ -69,10 +76,11 @@ def remove_damaged_plans(context: TableContext, repairs: Sequence[Repair], timel
 
 def _damaged(
     context: TableContext, timeline: Timeline, there: Collection[str] | None
-) -> Iterator[tuple[Instant, str, str]]:
-    """Instant, path and reason; `there`: files that are known to be there."""
+) -> Iterator[tuple[Instant, str, str, str]]:
+    """Instant, path, reason, and a file that is gone; `there`: files that are known to be there."""
     for instant in timeline:
         why: str | None
+        missing = ""
         if instant.action in _REDONE and context.clock.is_far_ahead(instant.time):
             why = "it lies ahead of the storage's clock, so nobody can write"
         elif instant.is_completed and instant.action in _REDONE:
@@ -80,12 +88,13 @@ def _damaged(
         elif not instant.is_completed and (instant.action in _PLANNED or _is_begun_restore(instant)):
             why = _error(context, instant._replace(state=State.REQUESTED))
             if why is None and instant.action in _REWRITING:
-                why = _missing(context, instant, there or ())
+                missing = _missing(context, instant, there or ())
+                why = f"the plan names {missing}, which is not there" if missing else None
         else:
             continue
         if why is not None:
             at = instant if instant.is_completed else instant._replace(state=State.REQUESTED)
-            yield instant, context.active.path(at), why
+            yield instant, context.active.path(at), why, missing
 
 
 def _is_begun_restore(instant: Instant) -> bool:
@@ -93,11 +102,30 @@ def _is_begun_restore(instant: Instant) -> bool:
     return instant.action is Action.RESTORE and instant.state is State.INFLIGHT
 
 
-def _missing(context: TableContext, instant: Instant, there: Collection[str]) -> str | None:
-    """Which file the plan names that is gone."""
-    for path in _read_files(context, instant):
-        if path not in there and not context.storage.exists(path):
-            return f"the plan names {path}, which is not there"
+def _missing(context: TableContext, instant: Instant, there: Collection[str]) -> str:
+    """Which file the plan names that is gone; empty where there is none."""
+    paths = (path for path in _read_files(context, instant) if path not in there)
+    return next((path for path in paths if not context.storage.exists(path)), "")
+
+
+def _built_on(
+    context: TableContext, timeline: Timeline, service: Instant, files: Mapping[str, Sequence[FileInfo]]
+) -> str | None:
+    """What shows that a service was completed whose inputs are gone: a clean has taken them. A log file of version 6 is named after a
+    compaction as soon as that is planned, and shows nothing.
+    """
+    for infos in files.values():
+        for info in infos:
+            base = parse_base_file(info.name)
+            if base is not None and base.instant == service.time:
+                return f"{info.path} is of that instant"
+    for commit in timeline.commits:
+        try:
+            stats = context.active.read_commit(commit).stats()
+        except HoodieError:
+            continue  # another finding
+        if any(each.prev_commit == service.time and each.log_version is None for each in stats):
+            return f"commit {commit.time} builds on that instant"
     return None
 
 

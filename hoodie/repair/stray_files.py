@@ -140,6 +140,19 @@ def _times(blocks: Iterable[LogBlock], key: HeaderKey, but: BlockKind | None = N
     return (time for block in blocks if block.kind is not but and (time := InstantTime(block.header.get(key, ""))))
 
 
+def without_trace(context: TableContext, instants: Iterable[Instant]) -> set[InstantTime]:
+    """Times of the pending instants whose writers have left nothing, as those do that complete them."""
+    storage = context.storage
+    times = {
+        instant.time
+        for instant in instants
+        if context.liveness.is_alive(instant.time) is None
+        and not storage.exists(heartbeat_path(instant.time))
+        and not storage.list(join(MARKERS, instant.time))
+    }
+    return times - context.publisher.remains() if times else times
+
+
 def lost_completions(context: TableContext, timeline: Timeline) -> Iterator[tuple[Instant, str]]:
     """Pending writes that seem to have been completed, while the file that says so is lost; each with one of its data files.
 
@@ -147,14 +160,7 @@ def lost_completions(context: TableContext, timeline: Timeline) -> Iterator[tupl
     goes by the timeline alone and undoes such a write, as Apache Hudi does.
     """
     storage = context.storage
-    times = {
-        instant.time
-        for instant in timeline.pending_writes
-        if context.liveness.is_alive(instant.time) is None
-        and not storage.exists(heartbeat_path(instant.time))
-        and not storage.list(join(MARKERS, instant.time))
-    }
-    times -= context.publisher.remains()
+    times = without_trace(context, timeline.pending_writes)
     if not times:
         return
     now = context.active.load()  # one that was completed or undone meanwhile has no trace either

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from hoodie.model.files import FileGroupId
-from hoodie.model.names import HOODIE, PARTITION_METADATA
+from hoodie.model.names import HOODIE, PARTITION_METADATA, folder_of
 from hoodie.model.statistics import ValueRange
 from hoodie.storage.base import FileInfo, Storage
 from hoodie.timeline.timeline import Timeline
@@ -28,6 +28,8 @@ class AllFiles(NamedTuple):
     """Paths of the folders that are partitions, sorted."""
     files: Mapping[str, Sequence[FileInfo]]
     """By folder; folders that are no partitions may be among them."""
+    tables: Sequence[str] = ()
+    """Folders that are tables themselves, as a copy into an existing folder makes one: their files are not among these."""
 
     @classmethod
     def of(cls, infos: Iterable[FileInfo]) -> AllFiles:
@@ -35,10 +37,17 @@ class AllFiles(NamedTuple):
         by_folder: dict[str, list[FileInfo]] = {}
         for info in infos:
             by_folder.setdefault(info.folder, []).append(info)
+        tables: list[str] = []
+        for folder in sorted(folder_of(path) for path in by_folder if path.endswith(f"/{HOODIE}")):
+            if not tables or not f"{folder}/".startswith(f"{tables[-1]}/"):
+                tables.append(folder)
+        for folder in [*by_folder] if tables else ():
+            if any(f"{folder}/".startswith(f"{table}/") for table in tables):
+                del by_folder[folder]
         marked = (
             folder for folder, files in by_folder.items() if any(f.name.startswith(PARTITION_METADATA) for f in files)
         )
-        return cls(tuple(sorted(marked)), by_folder)
+        return cls(tuple(sorted(marked)), by_folder, tables)
 
 
 class Choice(Protocol):
@@ -173,6 +182,8 @@ class StorageListing:
         folders, files, left_out = [""], [], 0
         for _ in range(choice.levels):
             infos = list(chain.from_iterable(self.storage.each(self.storage.list, folders)))
+            tables = {info.folder for info in infos if info.name == HOODIE and info.folder}
+            infos = [info for info in infos if info.folder not in tables]
             files += [info for info in infos if not info.is_folder]
             below = [info.path for info in infos if info.is_folder and info.path != HOODIE]
             folders = list(compress(below, choice.leads(below)))

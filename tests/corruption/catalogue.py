@@ -139,6 +139,9 @@ DAMAGES = {
     "all files of a folder are missing": Damage(lambda t: shutil.rmtree(t / "bern"), r"bern"),
     # folders
     "a file in the place of a folder": Damage(lambda t: file_at(t / "rome"), "a file stands at rome"),
+    "the table was copied into itself": Damage(
+        lambda t: shutil.copytree(t, t / "copy", ignore=shutil.ignore_patterns("copy")), "copy is a table itself"
+    ),
     "a folder that was copied": Damage(copied_folder, "so readers count its rows", is_silent=True),
     "a folder without partition metadata": Damage(
         lambda t: (t / "rome/.hoodie_partition_metadata").unlink(), "rome/.hoodie_partition_metadata"

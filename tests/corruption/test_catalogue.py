@@ -141,6 +141,21 @@ OF_VERSION_9 = {
         "'nope'",
         "command",
     ),
+    "the table was copied into itself": (
+        lambda t: shutil.copytree(t, t / "copy", ignore=shutil.ignore_patterns("copy")),
+        "copy is a table itself",
+        "command",
+    ),
+    "a completion before the beginning": (
+        lambda t: renamed_newest(t, "20200101000000000"),
+        "completed before it began",
+        "copy",
+    ),
+    "a completion of another instant": (
+        lambda t: renamed_newest(t, completions(t)[-2]),
+        "completed when 2.* was",
+        "copy",
+    ),
     "a completion of 2099": (lambda t: renamed_newest(t, FUTURE), "completed in the future", "copy"),
     "a completion that is no moment": (
         lambda t: renamed_newest(t, "20269999999999999"),
@@ -148,6 +163,10 @@ OF_VERSION_9 = {
         "copy",
     ),
 }
+
+
+def completions(table):
+    return sorted(path.name.split("_")[1][:17] for path in (table / ".hoodie/timeline").glob("*_*commit"))
 
 
 def renamed_newest(table, completion):
@@ -362,6 +381,40 @@ def test_plans_of_clusterings_are_looked_at_as_those_of_compactions_are(version,
         (),
         [f"{name.rpartition('_')[0]}_{time}.parquet is named after it, so it has to stay"],
     )
+
+
+@pytest.mark.parametrize("version", ["6", "8", "9"])
+@pytest.mark.parametrize("service", ["compact", "cluster"])
+def test_a_service_whose_completed_file_is_lost_is_not_planned_anew_when_its_files_are_cleaned(
+    service, version, tmp_path, capsys
+):
+    path, whole = tmp_path / "table", tmp_path / "whole"
+    table_type = "MERGE_ON_READ" if service == "compact" else "COPY_ON_WRITE"
+    options = {"hoodie.write.table.version": version}
+    table = hoodie.create_table(path, record_key="id", table_type=table_type, options=options)
+    for first in range(0, 8, 4):
+        table.insert([{"id": n} for n in range(first, first + 4)])
+    if service == "compact":
+        table.upsert([{"id": 1}])
+    table.compact() if service == "compact" else table.cluster(sort_by="id")
+    for _ in range(3):
+        table.upsert([{"id": 0}])
+    table.clean(retain_commits=1)
+    shutil.copytree(path, whole)
+    expected = read(path)
+    action = "commit" if service == "compact" else "replacecommit"
+    (completed,) = (each for each in (path / table.config.timeline_folder).glob(f"*.{action}"))
+    completed.unlink()
+    assert isinstance(read(path), HoodieError)
+    assert hoodie.open_table(path).repair("plans", dry_run=False, older_than_s=0).repairs == ()
+    status, found = doctor(path, capsys)
+    bad = [each for each in found if each["level"] != "note"]
+    assert (status, [each["kind"] for each in bad]) == (1, ["kept-plans"])
+    assert "its completed file is lost" in bad[0]["what"]
+    assert bad[0]["mend"].startswith(f"Restore the completed file of instant {completed.name[:17]}, in `.hoodie`")
+    shutil.copy2(whole / table.config.timeline_folder / completed.name, completed)
+    assert doctor(path, capsys)[0] == 0
+    assert read(path) == expected
 
 
 UNREADABLE = {
