@@ -146,7 +146,7 @@ class Statements(TableVerbs["Rows"]):
         arguments: tuple[object, ...] = (text, source_alias, target_alias)
         if not all(isinstance(each, str) and each for each in arguments):
             raise OptionError(
-                f'which rows belong together? Give on="{target_alias}.id = {source_alias}.id", not {text!r:.60}'
+                f'merge needs a condition: give on="{target_alias}.id = {source_alias}.id", not {text!r:.60}'
             )
         join = hoodie.dml.merge.Join(str(text), source_alias, target_alias)
         rows = hoodie.write.inputs.reader_of(source, lambda: self.schema).read_all()

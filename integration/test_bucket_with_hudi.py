@@ -238,7 +238,7 @@ def test_a_bulk_insert_by_hudi_is_taken_over_a_second_one_nobody_can_write(hudi,
     turns.we_upsert(trips([1, 60], fare=2, ts=20))
     turns.hudi_upserts(trips([1, 60, 61], fare=3, ts=30))
     hudi.write(turns.path, turns.arrow(trips(range(70, 100), fare=1, ts=10)), bulk)
-    with pytest.raises(UnsupportedTableError, match="is a second one of bucket"):
+    with pytest.raises(UnsupportedTableError, match="is a second file group of bucket"):
         turns.table.table.upsert(turns.arrow(trips([1], fare=4, ts=40)))
     with pytest.raises(PeerError, match="Find multiple files at partition path"):
         hudi.write(turns.path, turns.arrow(trips([1], fare=4, ts=40)), turns.options)

@@ -487,5 +487,5 @@ def test_an_argument_of_an_ingestion_that_is_no_text(tmp_path, wrong, argument):
 
 @pytest.mark.parametrize("wrong", [None, "1", 1.5, [1], 0, -1])
 def test_a_size_of_steps_that_is_none(tmp_path, wrong):
-    with pytest.raises(OptionError, match=r"step_bytes=.* is less than 1, or no whole number"):
+    with pytest.raises(OptionError, match=r"step_bytes=.* is not a whole number of at least 1"):
         hoodie.migrate(tmp_path, tmp_path / "t", record_key="id", step_bytes=wrong)

@@ -20,7 +20,7 @@ def register(to: Commands) -> None:
     added = _add(acts, "add", "add a column, which is null in the rows that there are", _added)
     _add_type(added)
     _add_place(added)
-    added.add_argument("--doc", help="what it is, for readers")
+    added.add_argument("--doc", help="a comment for readers")
     added = _add(acts, "rename", "give a column another name", lambda t, a: t.rename_column(a.column, a.name))
     added.add_argument("name", metavar="NAME", help="the new name, without those of others that it is in")
     _add(acts, "drop", "drop a column; older states keep it", lambda t, a: t.drop_column(a.column))
@@ -30,7 +30,7 @@ def register(to: Commands) -> None:
     _add_type(_add(acts, "retype", "give a column a wider type", lambda t, a: t.change_type(a.column, a.type)))
     _add(acts, "nullable", "let a column hold nulls", lambda t, a: t.set_nullable(a.column))
     added = _add(acts, "doc", "say what a column is", lambda t, a: t.set_doc(a.column, a.text or None))
-    added.add_argument("text", metavar="TEXT", help="for readers; an empty one takes it away")
+    added.add_argument("text", metavar="TEXT", help="the comment; an empty one removes it")
 
 
 def run(table: HoodieTable, result: CommitResult) -> Report:
@@ -58,5 +58,5 @@ def _add_type(to: argparse.ArgumentParser) -> None:
 
 def _add_place(to: argparse.ArgumentParser) -> None:
     place = to.add_mutually_exclusive_group()
-    place.add_argument("--after", metavar="OTHER", help="the column that it comes behind")
+    place.add_argument("--after", metavar="OTHER", help="the column after which it comes")
     place.add_argument("--first", action="store_true", help="it comes before all others")

@@ -22,7 +22,7 @@ def register(to: Commands) -> None:
     catalog = added.add_mutually_exclusive_group(required=True)
     catalog.add_argument("--metastore", metavar="URI", help="thrift://host:9083, several with commas between")
     catalog.add_argument("--glue", action="store_true", help="the Glue catalog of AWS, as boto3 finds it")
-    added.add_argument("--database", metavar="D", required=True, help="made when it is not there")
+    added.add_argument("--database", metavar="D", required=True, help="created if it does not exist")
     added.add_argument("--table", metavar="T", help="the name to register by (default: that of the table)")
     added.add_argument("--dry-run", action="store_true", help="only show what would change")
 

@@ -14,7 +14,7 @@ from hoodie.ingestion.sources import KINDS
 
 
 def register(to: Commands) -> None:
-    text = "write what is new in a folder, a queue of S3's notifications, a table, a database or a topic into a table; each row once"
+    text = "load new data from a folder, a queue of S3's notifications, a table, a database or a topic into a table; each row once"
     added = to.add_parser(
         "ingest",
         help=text,

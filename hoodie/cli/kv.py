@@ -126,7 +126,7 @@ def _key(text: str) -> bytes:
     try:
         return bytes.fromhex(text[2:])
     except ValueError as exc:
-        raise OptionError(f"{text!r} begins as hexadecimal digits do, and is not: {exc}") from exc
+        raise OptionError(f"key {text!r} is not hexadecimal after 0x: {exc}") from exc
 
 
 def _text_or_hex(data: bytes) -> str:

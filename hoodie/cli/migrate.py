@@ -17,7 +17,7 @@ DONE, DIFFERENT = 0, 1
 
 
 def register(to: Commands) -> None:
-    text = "make a table of a folder of Parquet files, of a Delta table or of an Iceberg table; run it again if it died"
+    text = "convert a folder of Parquet files, a Delta table or an Iceberg table; run it again if it died"
     added = to.add_parser("migrate", help=text, description=text)
     added.add_argument(
         "source", metavar="SOURCE", type=table_path, help="the folder of the files, or of the other table"

@@ -43,12 +43,12 @@ _NO_EFFECT: Mapping[str, tuple[bool, str]] = {
 }
 """Flag -> whether it has a value, and why it has no effect."""
 _REFUSED: Mapping[str, tuple[bool, str]] = {
-    "--checkpoint": (True, "give --name with a new name, and the source is read from its begin"),
-    "--ignore-checkpoint": (True, "give --name with a new name, and the source is read from its begin"),
-    "--initial-checkpoint-provider": (True, "a source is read from its begin, or from behind the last commit"),
-    "--run-bootstrap": (False, "hoodie migrate makes a table of files that are there"),
-    "--bootstrap-overwrite": (False, "hoodie migrate makes a table of files that are there"),
-    "--bootstrap-index-class": (True, "hoodie migrate makes a table of files that are there"),
+    "--checkpoint": (True, "give --name with a new name, and the source is read from its beginning"),
+    "--ignore-checkpoint": (True, "give --name with a new name, and the source is read from its beginning"),
+    "--initial-checkpoint-provider": (True, "a source is read from its beginning, or from behind the last commit"),
+    "--run-bootstrap": (False, "hoodie migrate converts existing files"),
+    "--bootstrap-overwrite": (False, "hoodie migrate converts existing files"),
+    "--bootstrap-index-class": (True, "hoodie migrate converts existing files"),
     "--post-write-termination-strategy-class": (True, "leave --continuous out, and it ends when there is nothing new"),
     "--config-hot-update-strategy-class": (True, "stop the command, and run it with other properties"),
     "--merge-strategy-id": (True, "use --merge-mode"),
@@ -100,7 +100,7 @@ def run(args: argparse.Namespace, options: Mapping[str, str], reached_by: Mappin
     """Run the job; gives the exit status."""
     present = {flag for flag in {**_NO_EFFECT, **_REFUSED} if getattr(args, flag[2:].replace("-", "_")) is not None}
     for flag in sorted(present & set(_REFUSED)):
-        raise OptionError(f"{flag} of Apache Hudi's Streamer is not done: {_REFUSED[flag][1]}")
+        raise OptionError(f"{flag} of Apache Hudi's Streamer is not supported: {_REFUSED[flag][1]}")
     for flag in sorted(present):
         log.warning("%s has no effect: %s", flag, _NO_EFFECT[flag][1])
     values = {each.name: getattr(args, each.name) for each in fields(StreamerFlags)}

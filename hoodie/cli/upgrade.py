@@ -15,7 +15,7 @@ def register(to: Commands) -> None:
     added = add_command(
         to,
         "upgrade",
-        "make a table one of a later version; a dry run unless --yes is given",
+        "upgrade a table to a later version; a dry run unless --yes is given",
         lambda _, t, a: run(t, a.version, really=a.yes),
     )
     added.add_argument("version", metavar="VERSION", type=int, nargs="?", default=9, help="6, 8 or 9 (default: 9)")
@@ -23,7 +23,7 @@ def register(to: Commands) -> None:
     added = add_command(
         to,
         "downgrade",
-        "make a table of version 8 or 9 one of an earlier version; a dry run unless --yes is given",
+        "downgrade a table of version 8 or 9 to an earlier version; a dry run unless --yes is given",
         lambda _, t, a: run_downgrade(t, a.version, really=a.yes),
     )
     added.add_argument("version", metavar="VERSION", type=int, nargs="?", default=6, help="6 or 8 (default: 6)")

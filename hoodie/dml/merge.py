@@ -244,8 +244,8 @@ def run_merge(
             rows = pa.Table.from_batches([batch])
             if pc.any(pc.greater(rows.column(_PAIRS), 1)).as_py():
                 raise DuplicateKeyError(
-                    f"several rows of the source are for one row of table {uri}, by {join.on}; nothing was written. Reduce the source "
-                    "to one row a key first"
+                    f"several rows of the source match one row of table {uri}, by {join.on}; nothing was written. Keep one of them in "
+                    "the source"
                 )
             if tally is not None:
                 tally.matched += pc.sum(rows.column(_MET)).as_py() or 0

@@ -110,8 +110,8 @@ def keep_rows(batch: pa.RecordBatch, row_filter: RowFilter | None, span: Instant
     if span is not None:
         if batch.column(COMMIT_TIME).null_count:
             raise CorruptFileError(
-                f"rows have no {COMMIT_TIME}, so that it is not known whether they are of the range: a file of the table was not "
-                "written by a writer of such tables; read the whole table"
+                f"rows of the table have no {COMMIT_TIME}, so it is not known which of them belong to the range; another writer has "
+                "left it out of a file: read the whole table"
             )
         times = _padded(batch.column(COMMIT_TIME))
         keep = pa.array(np.ones(batch.num_rows, dtype=bool))

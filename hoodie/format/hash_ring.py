@@ -76,8 +76,8 @@ def parse_ring(data: bytes, *, path: str, partition_path: str) -> HashRing:
             raise ValueError(f"version {fields['version']!r}, partition {str(ring.partition_path)[:80]!r}")
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
         raise CorruptFileError(
-            f"{path}: this is no hash ring of the buckets of partition {partition_path!r} ({exc}); without it nobody knows where keys "
-            "stand: put the file back from a copy of the table"
+            f"{path} is not a hash ring of the buckets of partition {partition_path!r} ({exc}); without it no writer knows which file "
+            "group a key belongs to: restore the file from a copy of the table"
         ) from exc
     return ring
 
@@ -120,5 +120,5 @@ def parse_change(extra: Mapping[str, str], *, path: str) -> RingChange | None:
         return RingChange(extra[_PARTITION], int(extra[_NUMBER]), nodes, removed)
     except (ValueError, KeyError, TypeError, AttributeError) as exc:
         raise CorruptFileError(
-            f"{path}: what it says of the hash ring cannot be read ({exc}); the clustering cannot be trusted: drop the plan"
+            f"{path}: its change of the hash ring cannot be read ({exc}); the clustering cannot be trusted: drop the plan"
         ) from exc

@@ -114,7 +114,7 @@ def _spark_field(name: str, spark_type: str, *, nullable: bool) -> str:
 
 def _plain(avro: AvroType, names: dict[str, str]) -> str:
     if avro.kind not in names:
-        raise UnsupportedTableError(f"column {avro.path!r} has Avro type {avro.kind!r}, which Hive has not")
+        raise UnsupportedTableError(f"column {avro.path!r} has Avro type {avro.kind!r}, which Hive does not have")
     return names[avro.kind]
 
 

@@ -65,7 +65,7 @@ def check_rollback(plan: RollbackPlan, path: str) -> None:
         ):
             raise CorruptFileError(
                 f"{path}: partition {request.partition_path[:200]!r} or file group {(request.file_id or '')[:80]!r} lead "
-                "out of the table: nothing was deleted; remove the plan and roll the instant back anew"
+                "out of the table: nothing was deleted; remove the plan and roll the instant back again"
             )
         for full in request.files_to_delete:
             name = name_of(full)
@@ -74,7 +74,7 @@ def check_rollback(plan: RollbackPlan, path: str) -> None:
             if written != plan.instant or "\0" in name:
                 raise CorruptFileError(
                     f"{path}: the plan deletes {full[:300]!r}, which instant {plan.instant} did not write: nothing was "
-                    "deleted; remove the plan and roll the instant back anew"
+                    "deleted; remove the plan and roll the instant back again"
                 )
 
 
@@ -84,8 +84,8 @@ def check_restore(plan: RestorePlan, path: str) -> None:
     for time, _ in plan.instants:
         if not is_instant_time(time) or (target is not None and time <= target):
             raise CorruptFileError(
-                f"{path}: the plan takes back {time[:80]!r}, which does not come after {(target or '')[:80]!r}, the instant to "
-                "restore: nothing was done; remove the plan and restore anew"
+                f"{path}: the plan undoes {time[:80]!r}, which is not after {(target or '')[:80]!r}, the instant to restore: nothing "
+                "was done; remove the plan and restore again"
             )
 
 

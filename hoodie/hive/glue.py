@@ -135,7 +135,7 @@ class Glue:
             detail = error.get("ErrorDetail", {})
             if detail.get("ErrorCode") != passing:
                 raise HiveSyncError(
-                    f"{self} did not do {call} for partition {error.get('PartitionValues') or error.get('PartitionValueList')}: "
+                    f"{self} failed at {call} for partition {error.get('PartitionValues') or error.get('PartitionValueList')}: "
                     f"{detail.get('ErrorCode')}: {detail.get('ErrorMessage')}; {CURE}"
                 )
 
@@ -171,7 +171,7 @@ class Glue:
         return self._client.ask(call, CatalogId=self._options.catalog_id, **arguments)
 
     def _error(self, call: str, error: ServiceError) -> HiveSyncError:
-        return HiveSyncError(f"{self} did not do {call}: {error}; {CURE}")
+        return HiveSyncError(f"{self} failed at {call}: {error}; {CURE}")
 
 
 # -- structures --------------------------------------------------------------------------------------------------------

@@ -157,7 +157,7 @@ class Metastore:
 
     def _message(self, call: str, error: Exception) -> str:
         message = str(getattr(error, "message", None) or error)[:_LONGEST_ERROR]
-        return f"{self} did not do {call}: {type(error).__name__}{f': {message}' if message else ''}; {CURE}"
+        return f"{self} failed at {call}: {type(error).__name__}{f': {message}' if message else ''}; {CURE}"
 
 
 class _NotThereError(HiveSyncError):

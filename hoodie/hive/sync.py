@@ -184,7 +184,7 @@ class _Work:
                 return result
             self.now = None
         raise HiveSyncError(
-            f"{self.database}.{view.name} was registered by other programs all the time, {_TRIES} times in a row: run it again"
+            f"{self.database}.{view.name} was registered by other programs {_TRIES} times in a row: run it again"
         )
 
     def _at_least(self, noted: SyncMark) -> _Now:
@@ -216,7 +216,7 @@ class _Work:
                 return registration, _Change(is_new=True)
             table = self.catalog.table(self.database, described.view.name)  # another registration was faster
         if table is None:
-            raise HiveSyncError(f"{described.full_name} is made and dropped by other programs: run it again")
+            raise HiveSyncError(f"{described.full_name} was created and dropped by other programs: run it again")
         difference = changes(table.columns, registration.columns)
         hindrance = _hindrance(table, registration) or _hindering_types(difference.refused)
         if hindrance is not None:

@@ -105,14 +105,14 @@ def slices_by_bucket(
         count = layout.count_in(file_slice.group.partition_path)
         if bucket is None or bucket >= count:
             raise UnsupportedTableError(
-                f"{where} is none of its {count} buckets: another writer wrote it without the bucket index, or with "
-                "another number of buckets. This release does not write such a table; load its rows into a new one"
+                f"{where} is not one of the {count} buckets of the partition: another writer wrote it without the bucket index, or "
+                "with another number of buckets. This release does not write such a table; load its rows into a new one"
             )
         other = result.setdefault((file_slice.group.partition_path, bucket), file_slice)
         if other is not file_slice:
             raise UnsupportedTableError(
-                f"{where} is a second one of bucket {bucket}, beside {other.group.file_id}: a second bulk_insert by Apache Hudi "
-                "makes one, and its keys may be stored twice. Nobody can write this table; load its rows into a new one"
+                f"{where} is a second file group of bucket {bucket}, beside {other.group.file_id}: a second bulk_insert by Apache "
+                "Hudi makes one, and its keys may be stored twice. Nobody can write this table; load its rows into a new one"
             )
     return result
 

@@ -364,8 +364,8 @@ def _warn_of_holes(rows: pa.Table) -> None:
         marked = is_unavailable(inserts.column(name), _UNAVAILABLE)
         if marked is not None and (count := pc.sum(marked).as_py()):
             log.warning(
-                "%s whose key changed: column %s did not, and is not in the log (TOAST). It has the text %s now: set REPLICA IDENTITY "
-                "FULL in PostgreSQL, and write these rows there again",
+                "%s whose key changed: the log lacks the unchanged value of column %s (TOAST), so that it has the text %s now: set "
+                "REPLICA IDENTITY FULL in PostgreSQL, and write these rows there again",
                 format_count(count, "row"),
                 name,
                 _UNAVAILABLE,

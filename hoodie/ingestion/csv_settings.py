@@ -54,7 +54,7 @@ def parse_csv_settings(options: Mapping[str, str] | None) -> tuple[CsvSettings, 
         (rest if prefix is None else given)[key.removeprefix(prefix or "")] = value
     for name in set(given) - {*_READ, *_NO_EFFECT}:
         if given[name].lower() not in _AS_HERE.get(name.lower(), ()):
-            raise OptionError(f"{CSV_PREFIX}{name}={given[name]!r} is not read; of CSV there are {', '.join(_READ)}")
+            raise OptionError(f"{CSV_PREFIX}{name}={given[name]!r} is not supported; supported are {', '.join(_READ)}")
     settings = CsvSettings(
         _sign(given, "sep", "delimiter"),
         _sign(given, "quote", usual='"'),
@@ -66,7 +66,7 @@ def parse_csv_settings(options: Mapping[str, str] | None) -> tuple[CsvSettings, 
     if settings.escape == settings.quote:  # as Spark says that a quote stands twice
         settings = replace(settings, escape="")
     if settings.separator and settings.separator in (settings.quote, settings.escape):
-        raise OptionError(f"{CSV_PREFIX}sep={settings.separator!r} is also the sign of a quote, or an escape")
+        raise OptionError(f"{CSV_PREFIX}sep={settings.separator!r} is also the quote or the escape character")
     return settings, rest
 
 
@@ -77,7 +77,7 @@ def _sign(given: Mapping[str, str], *names: str, usual: str = "") -> str:
     text = given[name].replace("\\t", "\t")
     text = _UNICODE.sub(lambda match: chr(int(match[1], 16)), text)
     if len(text) > 1 or not text.isascii() or text in ("\n", "\r") or (name in ("sep", "delimiter") and not text):
-        raise OptionError(f"{CSV_PREFIX}{name}={given[name]!r} is not one sign of ASCII")
+        raise OptionError(f"{CSV_PREFIX}{name}={given[name]!r} is not one ASCII character")
     return text
 
 

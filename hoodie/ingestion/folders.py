@@ -109,7 +109,7 @@ class FolderSource:
         """The rows of a file; columns of the schema get its types, as far as the file's format leaves them open."""
         kind = self.format or format_of(info.name)
         if kind is None:
-            raise OptionError(f"{self} has {info.path}, whose format its name does not tell: give format=")
+            raise OptionError(f"the extension of {info.path} in {self} does not tell its format: give format=")
         try:
             content = self.storage.read(info.path)
         except FileNotFoundError:
@@ -130,7 +130,7 @@ def _tell_of_others(folder: str, path: str) -> None:
     """Once: a run that does not end looks again and again."""
     ends = ", ".join(end for _, its_ends in FORMATS.values() for end in its_ends)
     log.warning(
-        "%s has no file that is read by its name, whose end is one of %s, but others, such as %s: give format=",
+        "%s has no file with an extension that hoodie reads (%s), but others, such as %s: give format=",
         *(folder, ends, path),
     )
 

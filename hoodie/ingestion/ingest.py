@@ -116,9 +116,11 @@ def ingest(
     counts: Mapping[str, object] = {"max_files": max_files, "max_bytes": max_bytes, "max_rows": max_rows}
     for argument, value in counts.items():
         if value is not None and (not isinstance(value, int) or value < 1):
-            raise OptionError(f"{argument}={value!r} is less than 1, or no whole number")
-    if changes is not None and (changes not in KINDS or chosen is not WriteOperation.UPSERT):
-        raise OptionError(f"changes={changes!r} is not one of {', '.join(KINDS)}, or the operation is none of upsert")
+            raise OptionError(f"{argument}={value!r} is not a whole number of at least 1")
+    if changes is not None and changes not in KINDS:
+        raise OptionError(f"changes={changes!r} is not one of {', '.join(KINDS)}")
+    if changes is not None and chosen is not WriteOperation.UPSERT:
+        raise OptionError(f"changes={changes!r} needs operation='upsert', not {operation!r}: leave operation out")
     with plain_errors(str(source)):
         own_source = source_of(source, format, source_options)
     plan = Plan(

@@ -256,4 +256,4 @@ class KafkaSource:
         try:
             self._consumer.commit(offsets=[place_of(*each) for each in offsets.items()], asynchronous=False)
         except KafkaException as exc:
-            log.warning("the commit stands, but %s was not told of its offsets: %s", self, exc.args[0].str())
+            log.warning("the commit stands, but its offsets were not committed to %s: %s", self, exc.args[0].str())

@@ -27,7 +27,7 @@ class Registry:
         self._user = user
         self._schemas: dict[int, AvroType] = {}
         if urlsplit(url).scheme not in ("http", "https"):
-            raise OptionError("schema.registry.url is none of HTTP: write https://host:port")
+            raise OptionError("schema.registry.url is not an HTTP address: write https://host:port")
 
     def schema(self, number: int) -> AvroType:
         """Raises CorruptFileError: there is no such schema, or none of a record. StorageError: the registry does not answer."""
@@ -39,7 +39,7 @@ class Registry:
         host = urlsplit(self._url).hostname
         body = _get(f"{self._url}/schemas/ids/{number}", self._user, what=f"schema {number}")
         if body.get("schemaType", "AVRO") != "AVRO" or body.get("references"):
-            raise CorruptFileError(f"schema {number} of {host} is none of Avro alone, without references to others")
+            raise CorruptFileError(f"schema {number} of {host} is not an Avro schema without references to others")
         try:
             return record_type(body["schema"])
         except (KeyError, HoodieError) as exc:
@@ -54,13 +54,13 @@ def schema_at(url: str) -> str:
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https"):
-        raise OptionError("the address of a schema is none of HTTP: write https://host:port/subjects/…/versions/latest")
+        raise OptionError(
+            "the address of the schema is not an HTTP address: write https://host:port/subjects/…/versions/latest"
+        )
     user, _, host = parts.netloc.rpartition("@")
     body = _get(urlunsplit(parts._replace(netloc=host)), unquote(user) or None, what=parts.path)
     if body.get("schemaType", "AVRO") != "AVRO" or body.get("references") or not isinstance(body.get("schema"), str):
-        raise CorruptFileError(
-            f"{parts.path} of {parts.hostname} is no schema of Avro alone, without references to others"
-        )
+        raise CorruptFileError(f"{parts.path} of {parts.hostname} is not an Avro schema without references to others")
     result: str = body["schema"]
     return result
 

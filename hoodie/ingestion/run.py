@@ -194,7 +194,7 @@ def _ingest(
         raise OptionError(
             f"{plan.source} has {format_count(len(bad), 'record')} that cannot be rows of table {table.uri}, the first in "
             f"{first.origin}: {first.reason}: {first.content[:200]!r}; nothing of this round was written. "
-            "Correct them, or let them be set apart (quarantine=True)"
+            "Correct them, or let them be quarantined: give quarantine=True, or leave --strict out"
         )
     result = IngestRound(
         number=progress.rounds,
@@ -253,7 +253,7 @@ def _check_operation(table: HoodieTable, plan: Plan, round_: Round) -> None:
     replaces = operation is WriteOperation.INSERT_OVERWRITE_TABLE
     if replaces and not round_.whole:
         raise OptionError(
-            f"{plan.source} gives what is new, and insert_overwrite_table would drop all other rows of table {table.uri}: use upsert"
+            f"{plan.source} gives only new rows, and insert_overwrite_table would drop all other rows of table {table.uri}: use upsert"
         )
     if round_.repeats and operation in (WriteOperation.INSERT, WriteOperation.BULK_INSERT):
         instead = "upsert or insert_overwrite_table" if round_.whole else "upsert"

@@ -48,7 +48,7 @@ class TableSource:
             rows = self.table.changes(since=since, until=end).to_reader()
         except InstantNotFoundError as exc:
             raise InstantNotFoundError(
-                f"{self} cannot be read on from where it was read ({exc}). To read all of its rows again, give another name="
+                f"{self} cannot be read from its checkpoint on ({exc}). To read all of its rows again, give another name="
             ) from exc
         return Round(rows, Checkpoint(str(end)), pieces=1)
 

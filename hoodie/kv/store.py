@@ -89,7 +89,7 @@ class KeyValueStore:
         """The same for many keys."""
         array = as_array(keys, KEYS, "keys")
         if array.null_count:
-            raise OptionError("there is a null among the keys, which is in no bucket")
+            raise OptionError("a key is null, and no bucket has null keys: leave it out")
         return buckets_of(array, self._layout.buckets)
 
     def writer(self, bucket: int, *, wait_s: float = 0.0, accept_loss: bool = False) -> BucketWriter:

@@ -46,7 +46,7 @@ class StorageLock(GrantedLock):
         super().__init__(storage.uri, waiting, longest_pause_s=LONGEST_PAUSE_S)
         if not isinstance(storage, ConditionalStorage):
             raise UnsupportedTableError(
-                f"a lock in the storage needs one that compares and swaps, and {storage.uri} does not: "
+                f"the lock provider storage needs a store with conditional puts, which {storage.uri} does not have: "
                 "leave hoodie.write.lock.provider out, or name another provider"
             )
         self._setting = _Settings(

@@ -135,7 +135,7 @@ class Expiry(OpenTable):
         context, write = self._working(options, expiry_options(days=days))
         if write.expiry.days <= 0:
             raise OptionError(
-                f"after how many days does a partition of table {context.config.name!r} expire? Give days=…, or set "
+                f"table {context.config.name!r} does not say after how many days a partition expires: give days=…, or set "
                 f"{option_name(ExpiryOptions, 'days')}"
             )
         if not context.config.partition_fields:

@@ -103,7 +103,7 @@ def migrate(
         raise OptionError(f"mode={mode!r} is not one of {', '.join(MODES)}")
     size: object = step_bytes
     if not isinstance(size, int) or size < 1:
-        raise OptionError(f"step_bytes={step_bytes!r} is less than 1, or no whole number")
+        raise OptionError(f"step_bytes={step_bytes!r} is not a whole number of at least 1")
     parsed = {**parse_options(options), **({} if table_version is None else {_VERSION: str(table_version)})}
     names = None if partition_by is None else parse_names(partition_by, what="partition_by") if partition_by else ()
     if not parse_names(record_key, what="record_key"):

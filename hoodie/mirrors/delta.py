@@ -62,7 +62,7 @@ def publish_delta(context: TableContext, *, dry_run: bool = False) -> Published:
         state.version = change.result.version
         write_due_checkpoint(context.storage, state)
         return change.result
-    raise CommitConflictError(f"{context.storage.uri} is published as Delta by others all the time: publish it again")
+    raise CommitConflictError(f"other processes kept publishing {context.storage.uri} as Delta: publish it again")
 
 
 class _Change(NamedTuple):

@@ -154,7 +154,7 @@ def publish_iceberg(context: TableContext, *, dry_run: bool = False) -> Publishe
             continue
         _point_to_newest(context.storage)
         return result
-    raise CommitConflictError(f"{context.storage.uri} is published as Iceberg by others all the time: publish it again")
+    raise CommitConflictError(f"other processes kept publishing {context.storage.uri} as Iceberg: publish it again")
 
 
 class _Version:

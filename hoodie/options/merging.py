@@ -144,7 +144,7 @@ def _stored_mode(properties: Mapping[str, str]) -> MergeMode | None:
     try:
         return MergeMode(text)
     except ValueError:
-        raise ValueError(f"{MODE}={text!r} is none of its values") from None
+        raise ValueError(f"{MODE}={text!r} is not one of {', '.join(MergeMode)}") from None
 
 
 def _with_partial_mode(rule: MergeRule, properties: Mapping[str, str]) -> MergeRule:

@@ -480,7 +480,7 @@ class _Properties:
         try:
             return make(self.get(key))
         except ValueError:
-            raise self.corrupt(f"{key}={self.get(key)!r} is none of its values") from None
+            raise self.corrupt(f"{key}={self.get(key)!r} is not a value of this property") from None
 
     def change_logs(self) -> ChangeLogMode | None:
         mode = self.choice(CDC_MODE, lambda text: ChangeLogMode(text.upper()), ChangeLogMode.DATA_BEFORE_AFTER)

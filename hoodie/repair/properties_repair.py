@@ -131,8 +131,8 @@ def repair_at(
             return PropertiesRepair(None, dry_run=False)
         if plan.unknown:
             raise OptionError(
-                f"{plan.damage} in table {storage.uri}, and no file shows {'; nor '.join(plan.unknown)}. Say them, such as by "
-                f"--set {plan.unknown[0].partition(':')[0]}=…; an empty text says that there is none"
+                f"{plan.damage} in table {storage.uri}, and no file shows {'; nor '.join(plan.unknown)}. Give them, such as by "
+                f"--set {plan.unknown[0].partition(':')[0]}=…; an empty value says that there is none"
             )
         now = datetime.fromtimestamp(storage.now_s(), UTC)
         name = new_name(storage, format_instant(now), [Repair(RepairKind.PROPERTIES, PROPERTIES, plan.damage)])
@@ -338,7 +338,9 @@ def _gathered(storage: Storage, given_values: Mapping[str, str]) -> tuple[dict[s
     for key in malformed.keys() & folders.keys() - possible:
         sources[key] = PropertySource(key, folders[key], "the name that all writers give")
         possible.add(key)
-    unknown += [f"{key}: {value!r} is none of its values" for key, value in malformed.items() if key not in possible]
+    unknown += [
+        f"{key}: {value!r} is not a value of this property" for key, value in malformed.items() if key not in possible
+    ]
     if unknown or None in (name, kind, version, keys, partition, ordering):
         return sources, tuple(unknown)
     for key, value in _rest(
@@ -413,5 +415,5 @@ def _require_sound(storage: Storage, properties: Mapping[str, PropertySource]) -
         parse_table_config(values, uri=storage.uri)
     except (CorruptFileError, UnsupportedTableError) as exc:
         raise OptionError(
-            f"the properties that were found do not make a table: {exc}. Say the right ones by --set"
+            f"the properties that were found do not make a table: {exc}. Give the right ones by --set"
         ) from exc

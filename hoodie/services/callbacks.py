@@ -52,7 +52,9 @@ def _put(options: CallbackOptions, table: str, data: bytes) -> None:
     try:
         from confluent_kafka import KafkaException, Producer  # noqa: PLC0415 - an optional extra
     except ImportError:
-        raise HoodieError("a topic is told by confluent-kafka: install hoodie with the extra `kafka`") from None
+        raise HoodieError(
+            "a callback to a topic needs confluent-kafka: install hoodie with the extra `kafka`"
+        ) from None
     where = f"topic {options.kafka_topic} at {options.kafka_servers}"
     failed: list[str] = []
     try:
@@ -74,9 +76,9 @@ def _put(options: CallbackOptions, table: str, data: bytes) -> None:
         )
         unsent = producer.flush(options.timeout_s + 1)
     except KafkaException as exc:
-        raise HoodieError(f"{where} cannot be told: {exc.args[0].str()}") from None
+        raise HoodieError(f"{where} cannot be reached: {exc.args[0].str()}") from None
     if failed or unsent:
-        raise HoodieError(f"{where} was not told: {failed[0] if failed else 'it does not answer'}")
+        raise HoodieError(f"{where} did not take the callback: {failed[0] if failed else 'it does not answer'}")
 
 
 def push_metrics(context: TableContext, options: MetricsOptions, instant: Instant, *, seconds: float) -> None:
@@ -98,7 +100,7 @@ def _send(method: str, url: str, data: bytes, headers: Mapping[str, str], timeou
     """Errors name the host only: an address may have a secret in it."""
     host = urlsplit(url).hostname
     if urlsplit(url).scheme not in ("http", "https") or not host:
-        raise HoodieError("the address is none of HTTP: write https://host/path")
+        raise HoodieError("the address is not an HTTP address: write https://host/path")
     try:
         request = urllib.request.Request(url, data, dict(headers), method=method)
         urllib.request.urlopen(request, timeout=timeout_s).close()

@@ -119,7 +119,7 @@ def start(
         or `token` make no sense. HoodieError: the port is taken.
     """
     if store not in STORES:
-        raise OptionError(f"store={store!r} is none that is known: it can be {', '.join(STORES)}")
+        raise OptionError(f"store={store!r} is not one of {', '.join(STORES)}")
     storage = open_storage(uri, storage_options)
     context = TableContext.open(storage, LocalEngine(1), view=ViewOptions(follows=True, type=STORES[store]))
     return serve(context, host=host, port=port, token=token)
@@ -252,7 +252,7 @@ class TimelineServer:
 
 def _listening(host: str, port: int, *, needs_token: bool) -> socket.socket:
     if not 0 <= port < 1 << 16:
-        raise OptionError(f"port={port} is none: give a number below 65,536, or 0 for a port that is free")
+        raise OptionError(f"port={port} is not a port: give a number below 65,536, or 0 for a free one")
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as exc:

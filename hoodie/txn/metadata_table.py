@@ -116,7 +116,7 @@ def drop_others(storage: Storage, state: MetadataState, partitions: Collection[s
         for info in others:
             storage.delete_folder(info.path)
         dropped = ", ".join(info.name for info in others)
-        log.warning("dropped %s of the metadata table of %s: hoodie does not keep that up", dropped, storage.uri)
+        log.warning("dropped %s of the metadata table of %s: hoodie does not maintain it", dropped, storage.uri)
         return MetadataState(properties, [info for info in state.left_behind if info not in others])
     return state
 

@@ -106,7 +106,7 @@ class MetadataTableUpkeep:
                 require_held(context)
                 remaining = without(partitions, exc)
                 what = f"{exc.partition} of the" if remaining and isinstance(exc, PartitionError) else "the"
-                log.warning("%s metadata table of %s is not kept up: %s", what, context.storage.uri, exc)
+                log.warning("%s metadata table of %s cannot be maintained: %s", what, context.storage.uri, exc)
                 state, partitions = look_at_metadata_table(context.storage), remaining
             else:
                 return

@@ -81,8 +81,10 @@ def delete_late_files(context: TableContext, timeline: Timeline, *, start: Insta
                     undone_then = frozenset(time for each in late for time in each.times)
                     wrote = _wrote_late_log(context.storage, committed, partition_path, info, undone_then)
             if wrote and not wrote & archived():
-                log.warning("%s of table %s came late: its write had been undone", info.path, storage.uri)
                 storage.delete(info.path)
+                log.warning(
+                    "deleted %s of table %s: it appeared after its write had been undone", info.path, storage.uri
+                )
                 deleted_paths.append(info.path)
     return deleted_paths
 

@@ -146,7 +146,7 @@ def _say_once(uri: str, *, may_lack: bool) -> None:
     elif uri not in _warned:
         _warned.add(uri)
         log.warning(
-            "the index of table %s may lack entries, so new keys are looked up in the files as well, until it is built anew: %s",
+            "the index of table %s may lack entries, so writes look up new keys in the files as well, until you rebuild it: %s",
             *(uri, hoodie_command("index", "rebuild", uri)),
         )
 

@@ -183,5 +183,5 @@ def _refuse_stored(context: TableContext, batch: Batch, lookups: Sequence[Lookup
     raise DuplicateKeyError(
         f"{sum(m.count for _, m in stored)} rows of the insert into table {context.config.name!r} have keys that are stored already, "
         f"such as {key!r} in partition {result.base.partition_path!r}; nothing was written. Upsert them, drop them "
-        "(hoodie.datasource.insert.dup.policy=drop), or keep both (none)"
+        "(hoodie.datasource.insert.dup.policy=drop), or store them twice (hoodie.datasource.insert.dup.policy=none)"
     )

@@ -67,7 +67,7 @@ def first_window(store: KeyValueStore, query: str | None, options: Mapping[str, 
         with suppress(FileExistsError):
             storage.create_new(f"stream-{number + 1:08d}.json", json.dumps(new._asdict()).encode())
             return new.first_window
-    raise OptionError(f"store {store.uri} is given from one stream to another all the time: stop all but one")
+    raise OptionError(f"several streams keep taking over store {store.uri}: stop all but one")
 
 
 def _newest(storage: Storage) -> tuple[int, Stream | None]:

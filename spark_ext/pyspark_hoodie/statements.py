@@ -129,7 +129,7 @@ class Statements(TableVerbs[DataFrame]):
         condition = predicate if on is None else on
         if not (_is_column(condition) or (isinstance(condition, str) and condition)):
             raise OptionError(
-                f'which rows belong together? Give on="{target_alias}.id = {source_alias}.id", not {condition!r:.60}'
+                f'merge needs a condition: give on="{target_alias}.id = {source_alias}.id", not {condition!r:.60}'
             )
         require_frame(source)
 
@@ -198,8 +198,7 @@ class Statements(TableVerbs[DataFrame]):
             if TWO_ROWS not in str(error):
                 raise
             raise DuplicateKeyError(
-                f"several rows of the source are for one row of table {self.uri}; nothing was written. Reduce the source to one row "
-                "a key first"
+                f"several rows of the source match one row of table {self.uri}; nothing was written. Keep one of them in the source"
             ) from error
 
 

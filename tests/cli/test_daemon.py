@@ -164,4 +164,4 @@ def test_expired_partitions(tmp_path, capsys):
     assert main(["ttl", str(tmp_path / "t"), "--days", "1", "--dry-run", "--json"]) == DONE
     assert json.loads(capsys.readouterr().out)["partitions"] == []
     assert main(["ttl", str(tmp_path / "t")]) == FAILED
-    assert "after how many days" in capsys.readouterr().err
+    assert "after how many days a partition expires" in capsys.readouterr().err

@@ -355,7 +355,7 @@ DAMAGES = {
         stated("hoodie.table.keygenerator.type", "NOPE"), "which is no key generator", KNOWN
     ),
     "a version that is not a number": Damage(stated("hoodie.table.version", "six"), "is not a number", KNOWN),
-    "a table type that is none": Damage(stated("hoodie.table.type", "COPY"), "none of its values", KNOWN),
+    "a table type that is none": Damage(stated("hoodie.table.type", "COPY"), "not a value of this property", KNOWN),
     "a flag that is none": Damage(stated("hoodie.populate.meta.fields", "maybe"), "true or false", KNOWN),
     "a key generator of tables without partitions": Damage(
         stated("hoodie.table.keygenerator.type", "NON_PARTITION"), "keygenerator.type is that of", KNOWN

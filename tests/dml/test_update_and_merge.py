@@ -189,7 +189,7 @@ def test_what_a_merge_cannot_be(table):
         merge(table, SOURCE).execute()
     with pytest.raises(OptionError, match="never reached"):
         merge(table, SOURCE).when_matched_update_all().when_matched_delete("s.op = 'D'")
-    with pytest.raises(OptionError, match="which rows belong together"):
+    with pytest.raises(OptionError, match="merge needs a condition"):
         table.merge(SOURCE)
     with pytest.raises(OptionError, match="nope"):
         merge(table, SOURCE, "t.nope = s.id").when_matched_delete().execute()

@@ -62,7 +62,7 @@ def test_a_hash_belongs_to_the_next_node_and_beyond_the_last_one_to_the_first():
 
 @pytest.mark.parametrize("cut", range(0, len(OF_HUDI), 7))
 def test_a_ring_that_is_cut_off_is_damage(cut):
-    with pytest.raises(CorruptFileError, match="is no hash ring"):
+    with pytest.raises(CorruptFileError, match="is not a hash ring"):
         parsed(OF_HUDI[:cut])
 
 
@@ -81,5 +81,5 @@ def test_a_ring_that_is_cut_off_is_damage(cut):
     ],
 )
 def test_what_no_ring_says_is_damage(old, new):
-    with pytest.raises(CorruptFileError, match="put the file back"):
+    with pytest.raises(CorruptFileError, match="restore the file"):
         parsed(OF_HUDI.replace(old, new, 1))

@@ -66,7 +66,7 @@ def test_without_the_switch_nobody_is_asked(tmp_path: Path, caplog: pytest.LogCa
 
 def test_a_registration_that_was_asked_for_fails_with_an_error(tmp_path: Path) -> None:
     t = table_at(tmp_path)
-    with pytest.raises(HiveSyncError, match=r"127\.0\.0\.1:1 did not do get_database"):
+    with pytest.raises(HiveSyncError, match=r"127\.0\.0\.1:1 failed at get_database"):
         hoodie.hive.register(t, metastore="thrift://127.0.0.1:1", database="lake")
 
 

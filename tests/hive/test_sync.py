@@ -473,7 +473,7 @@ def test_a_metastore_that_refuses_is_quoted_without_what_may_be_secret(root: Roo
 
     catalog.before = refuse
     secret = replace(OPTIONS, table_properties={"token": "s3cr3t"}, serde_properties={"password": "s3cr3t"})
-    with pytest.raises(HiveSyncError, match=r"did not do create_table: PermissionError: read only") as caught:
+    with pytest.raises(HiveSyncError, match=r"failed at create_table: PermissionError: read only") as caught:
         registered(t, catalog, secret)
     assert "s3cr3t" not in str(caught.value)
 

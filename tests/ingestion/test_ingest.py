@@ -316,7 +316,7 @@ def test_a_folder_of_which_nothing_is_read_is_told_once(landing: Path, caplog: p
     for _ in range(2):
         assert hoodie.ingest(landing, t).rounds == ()
     (told,) = caplog.messages
-    assert "has no file that is read by its name, whose end is one of .json, " in told
+    assert "has no file with an extension that hoodie reads (.json, " in told
     assert "such as a.txt: give format=" in told
     assert hoodie.ingest(landing, t, format="csv").rows == 1
 
@@ -551,7 +551,7 @@ def test_a_continuous_run_looks_again_after_a_pause_and_at_once_where_something_
         ({"sql": ""}, "sql='' is not one query"),
         ({"sql": "SELECT 1 AS id; SELECT 2 AS id"}, "is not one query"),
         ({"sql": "COPY source TO 'x.csv'"}, "is not one query"),
-        ({"max_files": "2"}, "max_files='2' is less than 1, or no whole number"),
+        ({"max_files": "2"}, "max_files='2' is not a whole number of at least 1"),
     ],
 )
 def test_what_makes_no_sense_is_named(landing: Path, given: dict[str, Any], match: str) -> None:

@@ -271,7 +271,7 @@ def test_a_round_of_tombstones_moves_the_checkpoint() -> None:
         ("kafka://h:1/t", None, {"hoodie.streamer.source.kafka.topics": "u"}, "is no option of a topic"),
         ("kafka://h:1/t", None, {"hoodie.streamer.kafka.source.maxEvents": "0"}, "is not a whole number above 0"),
         ("kafka://h:1/t", None, {"hoodie.streamer.source.kafka.append.offsets": "2"}, "is not true or false"),
-        ("kafka://h:1/t", "avro", {"schema.registry.url": "h:1"}, "is none of HTTP"),
+        ("kafka://h:1/t", "avro", {"schema.registry.url": "h:1"}, "is not an HTTP address"),
     ],
 )
 def test_what_makes_no_sense_is_named(address: str, kind: str | None, options: dict[str, str], match: str) -> None:

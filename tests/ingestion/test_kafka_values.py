@@ -120,7 +120,7 @@ def test_each_value_is_read_by_the_schema_whose_number_it_has(registry: tuple[st
     assert [(row["id"], row["more"]) for row in rows.to_pylist()] == [(1, "x"), (2, None), (3, None), (4, None)]
     assert [int(each.origin.rpartition(" ")[2]) for each in bad] == [3, 4, 5, 6, 7, 8]
     reasons = [each.reason for each in bad]
-    assert reasons[0].endswith("is none of Avro alone, without references to others")
+    assert reasons[0].endswith("is not an Avro schema without references to others")
     assert reasons[1].endswith("has no schema 9")
     assert reasons[2] == "it has no number of a schema in front"
     assert sorted(asked)[0] == "/schemas/ids/1 Basic bWU6czNjcjN0"

@@ -115,7 +115,7 @@ def test_a_topic_that_cannot_be_told_is_a_warning(table: hoodie.HoodieTable, cap
     options |= {f"{CALLBACK}on": "true", f"{CALLBACK}class": KAFKA, f"{CALLBACK}http.timeout.seconds": "1"}
     assert table.upsert({"id": [1]}, options=options).instant is not None
     (said,) = [r.getMessage() for r in caplog.records if "the commit stands" in r.getMessage()]
-    assert f"the callback after it failed: topic commits at {servers} was not told" in said
+    assert f"the callback after it failed: topic commits at {servers} did not take the callback" in said
 
 
 def test_metrics_are_put_to_prometheus_push_gateway(listener: Listener, table: hoodie.HoodieTable) -> None:

@@ -211,7 +211,7 @@ def test_an_expiry_that_fails_after_a_write_is_a_warning(table, monkeypatch, cap
 def test_what_cannot_be_meant_is_an_error():
     storage, clock = new_table(table_type="COPY_ON_WRITE")
     table = opened(storage, clock)
-    with pytest.raises(OptionError, match="after how many days"):
+    with pytest.raises(OptionError, match="after how many days a partition expires"):
         table.expire_partitions()
     with pytest.raises(OptionError, match="days=0"):
         table.expire_partitions(days=0)

@@ -138,7 +138,7 @@ def test_an_update_sets_columns_of_the_rows_that_fit(spark: SparkSession, table:
         (lambda t, s: t.update({}), OptionError, "changes no column"),
         (lambda t, s: t.update({"n": "no_such(n)"}), OptionError, "no_such"),
         (lambda t, s: t.update({"n": "1 +"}), OptionError, "1 .|Syntax|syntax"),
-        (lambda t, s: t.merge(s), OptionError, "which rows belong together"),
+        (lambda t, s: t.merge(s), OptionError, "merge needs a condition"),
         (lambda t, s: t.merge(s, on="t.id = s.id").execute(), OptionError, "no clause"),
         (lambda t, s: t.merge(s, on="t.id = s.idd").when_matched_delete().execute(), OptionError, "idd"),
         (lambda t, s: t.merge(s, on="t.id = s.id").when_matched_update({"nn": "1"}).execute(), KeyFieldError, "nn"),

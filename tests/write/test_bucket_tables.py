@@ -272,7 +272,7 @@ def test_two_file_groups_of_one_bucket_are_refused():
     changed = re.sub(r"00000001-[0-9a-f-]{27}-0", "00000002" + twin[8:], text) + " "
     storage.replace(storage_commit, changed.encode())
     other, clock = copy_of(storage)  # what this process knows of the table it wrote is not what another one finds
-    with pytest.raises(UnsupportedTableError, match="is a second one of bucket 2") as caught:
+    with pytest.raises(UnsupportedTableError, match="is a second file group of bucket 2") as caught:
         opened(other, clock).upsert(batch(rows([1])))
     assert "partition 'a'" in str(caught.value)
 

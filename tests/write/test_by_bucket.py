@@ -85,9 +85,9 @@ def test_task_numbers_are_all_different():
 @pytest.mark.parametrize(
     ("slices", "message"),
     [
-        ([stored(1), stored(1, suffix="y")], "second one of bucket 1"),
-        ([stored(4)], "none of its 4 buckets"),
-        ([stored(1)._replace(group=FileGroupId("a", "7f000001-x-0"))], "none of its 4 buckets"),
+        ([stored(1), stored(1, suffix="y")], "second file group of bucket 1"),
+        ([stored(4)], "not one of the 4 buckets"),
+        ([stored(1)._replace(group=FileGroupId("a", "7f000001-x-0"))], "not one of the 4 buckets"),
     ],
 )
 def test_file_groups_that_are_not_one_of_each_bucket_are_refused(slices, message):

@@ -209,7 +209,7 @@ def test_a_damaged_ring_stops_writes_and_no_reads():
     table.upsert(batch(rows(range(8))))
     path = f"{RINGS}/a/{FIRST_RING}.hashing_meta"
     storage.replace(path, json.dumps({"nodes": []}).encode())
-    with pytest.raises(CorruptFileError, match="is no hash ring of the buckets of partition 'a'"):
+    with pytest.raises(CorruptFileError, match="is not a hash ring of the buckets of partition 'a'"):
         opened(storage, clock).upsert(batch(rows([1])))
     assert len(values(opened(storage, clock))) == 8
 
