@@ -34,11 +34,11 @@ _HELP = "help"
 NOT_SERVED = {
     **dict.fromkeys(
         ("set_audit_lock", "show_audit_lock_status", "validate_audit_lock", "cleanup_audit_lock"),
-        "locks of tables are not audited: hoodie doctor PATH says who holds the lock of a table",
+        "locks of tables are not audited: the error of a writer that waited for the lock in vain names who holds it",
     ),
     "hdfs_parquet_import": "CREATE TABLE … USING hoodie AS SELECT * FROM parquet.`path` imports rows",
-    "partition_bucket_index_manager": "numbers of buckets by partition are decided when the table is made",
-    "repair_deduplicate": "an upsert of the rows leaves one of each key",
+    "partition_bucket_index_manager": "numbers of buckets by partition are decided when the table is created",
+    "repair_deduplicate": "read the partition, keep one row of each key, and write the rows by INSERT OVERWRITE",
     "repair_migrate_partition_meta": "partition metadata are always text here, which every reader knows",
     "repair_overwrite_hoodie_props": "hoodie.properties is never replaced as a whole: ALTER TABLE … SET TBLPROPERTIES keeps options",
     "sync_validate": "CALL hive_sync says what it changed in the metastore",
