@@ -501,9 +501,14 @@ def odd_names(look: Inspection) -> Iterator[Hit]:
 
 
 def archive_version(look: Inspection) -> Iterator[Hit]:
-    """An archive without the number of the manifest that counts: readers take the newest one."""
+    """An archive that does not say which manifest counts, or names one that is not there: readers take the newest one."""
     config = look.context.config
     names = look.context.storage.names(config.history_folder) if config.layout.by_completion else ()
-    if ARCHIVE_VERSION not in names and any(manifest_number(name) is not None for name in names):
-        path = join(config.history_folder, ARCHIVE_VERSION)
+    numbers = {number for name in names if (number := manifest_number(name)) is not None}
+    path = join(config.history_folder, ARCHIVE_VERSION)
+    if ARCHIVE_VERSION in names:
+        text = look.context.storage.read(path).decode("ascii", "replace").strip()
+        if not text.isdigit() or int(text) not in numbers:
+            yield Hit(f"{path} names no manifest that exists, so readers take the newest one", path)
+    elif numbers:
         yield Hit(f"{path} is gone, so readers take the newest manifest", path)
