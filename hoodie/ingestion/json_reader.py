@@ -26,6 +26,8 @@ _TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _FIRST_NULL = re.compile(rb"\A((?:\xef\xbb\xbf)?\s*)null")
 _SPACE = re.compile(r"\s*")
 _LARGE_FLOAT = 2.0**53
+_LONG_NUMBER = re.compile(rb"[:,\[\s]-?[0-9]{16,}[,\]}\s]")
+"""A whole number that may be beyond 2**53; without one, no line has to be read by Python."""
 _LARGE_NUMBER = pa.decimal128(38, 0)
 NO_FINITE_NUMBERS = (b'"NaN"', b'"Infinity"', b'"-Infinity"')
 
@@ -62,7 +64,7 @@ def read_json(content: bytes, types: pa.Schema | None) -> pa.Table:
     else:
         rows = _read_with_numbers(content, types)
     large = [name for name in rows.schema.names if _has_large_float(rows.column(name))]
-    if not large or not _loses_digits(content, rows.schema):
+    if not large or not _LONG_NUMBER.search(content) or not _loses_digits(content, rows.schema):
         return rows
     if types is not None and any(name in types.names for name in large):
         raise pa.ArrowInvalid("a whole number has more digits than a float holds")

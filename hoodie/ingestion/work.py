@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from functools import reduce
 from typing import Any, NamedTuple, Protocol
 
@@ -20,11 +21,15 @@ from hoodie.filegroup.conform import decoded
 from hoodie.ingestion.formats import plain_rows
 from hoodie.ingestion.salvage import with_columns_of
 from hoodie.ingestion.source import BadRecord, Bounds, Checkpoint, Round, Source
+from hoodie.keyed import read_keys, where_keys
 from hoodie.keygen.columns import column
 from hoodie.keygen.generator import key_generator
+from hoodie.model.enums import WriteOperation
 from hoodie.options.table import TableConfig
 from hoodie.options.write import WriteOptions
 from hoodie.table import HoodieTable
+from hoodie.write.casting import fit
+from hoodie.write.keys import key_columns
 
 INPUT = "<SRC>"
 """Stands for the rows of the source in a transformation, as in Apache Hudi's SQL transformer; `source` does, too."""
@@ -104,10 +109,45 @@ class EmbeddedWork:
         return PreparedRound(kept, kept.num_rows, as_bad(rows.filter(pa.array(bad)), reasons))
 
     def write(self, table: HoodieTable, rows: Records, options: WriteOptions) -> str | None:
-        return table.writer.write(rows, rows.schema, options.operation, options, engine=LocalEngine()).instant
+        if says_places(table, options):
+            return table.writer.write(rows, rows.schema, options.operation, options, engine=LocalEngine()).instant
+        return _delete_anywhere(table, rows, options)
 
 
 EMBEDDED = EmbeddedWork()
+
+
+def says_places(table: HoodieTable, options: WriteOptions) -> bool:
+    """False: rows of this write may be keys to delete that do not say in which partitions."""
+    config = table.config
+    is_by_partition = config.partition_fields and not config.generates_keys
+    return not (options.operation is WriteOperation.DELETE and is_by_partition and table.schema is not None)
+
+
+def partition_columns(table: HoodieTable, names: Collection[str]) -> list[str]:
+    """Those of these columns that say in which partition a row is."""
+    return sorted({name.partition(".")[0] for name in table.config.partition_fields} & set(names))
+
+
+def _delete_anywhere(table: HoodieTable, rows: pa.Table, options: WriteOptions) -> str | None:
+    """Delete rows where their partition columns say, and in every partition those of which all of these are null or missing."""
+    config, schema = table.config, table.schema
+    is_said: Any = pa.repeat(pa.scalar(False), rows.num_rows)
+    for name in partition_columns(table, rows.schema.names):
+        is_said = pc.or_(is_said, pc.is_valid(rows.column(name)))
+    keys, placed = rows.filter(pc.invert(is_said)), rows.filter(is_said)
+    if schema is None or not keys.num_rows:
+        return table.writer.write(rows, rows.schema, options.operation, options, engine=LocalEngine()).instant
+    columns = [*key_columns(config), *(name for name in config.ordering_fields if name in rows.schema.names)]
+    placed = fit(placed, pa.schema([schema.field(name) for name in dict.fromkeys(columns)]), table=config.name)
+    where = where_keys(table._context, read_keys(config, keys.to_reader()), options)
+    here = HoodieTable(replace(table._context, engine=LocalEngine()), table._options)
+
+    def found() -> pa.RecordBatchReader:
+        stored = here.scan(placed.schema.names, where).to_arrow()
+        return pa.concat_tables([stored, placed.cast(stored.schema)]).to_reader()
+
+    return here._write_found(found, WriteOperation.DELETE, options.of_found_rows()).instant
 
 
 def keyless(rows: pa.Table, keys: Sequence[str]) -> list[BadRecord]:

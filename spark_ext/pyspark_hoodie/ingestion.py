@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial, reduce
+from operator import and_
 from os import PathLike
 from typing import Any
 
@@ -36,6 +37,8 @@ from hoodie.ingestion.work import (
     PreparedRound,
     as_bad,
     keyless,
+    partition_columns,
+    says_places,
     without_nulls,
     without_path,
 )
@@ -48,7 +51,7 @@ from pyspark_hoodie.dataframe import write_records
 from pyspark_hoodie.engine import SparkEngine
 from pyspark_hoodie.reach import session_options
 from pyspark_hoodie.schema import given_schema, spark_schema
-from pyspark_hoodie.small_batch import collected
+from pyspark_hoodie.small_batch import TooLargeError, collected
 from pyspark_hoodie.topics import next_of_topics, topics_of
 from pyspark_hoodie.where import quoted
 
@@ -151,7 +154,22 @@ class SparkWork:
     def write(self, table: HoodieTable, rows: Records, options: WriteOptions) -> str | None:
         if isinstance(rows, pa.Table):
             return EMBEDDED.write(table, rows, options)
+        if not says_places(table, options):
+            nulls = [col(quoted(each)).isNull() for each in partition_columns(table, rows.columns)]
+            if not rows.filter(reduce(and_, nulls, lit(True))).isEmpty():
+                return EMBEDDED.write(table, _keys_in_driver(table, rows), options)
         return write_records(table, rows, given_schema(rows.schema), WriteRequest(TableOptions(), options)).instant
+
+
+def _keys_in_driver(table: hoodie.HoodieTable, rows: DataFrame) -> pa.Table:
+    """Raises OptionError where they are more than Spark's driver takes."""
+    try:
+        return collected(rows)
+    except TooLargeError as error:
+        raise OptionError(
+            f"table {table.uri}: some rows to delete do not say their partitions, and all rows of the round are more than "
+            "spark.driver.maxResultSize: read less in a round (max_files, max_rows), or add the partition columns"
+        ) from error
 
 
 def _frame(spark: SparkSession, rows: pa.Table | pa.RecordBatchReader) -> DataFrame:

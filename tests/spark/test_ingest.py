@@ -307,3 +307,18 @@ def test_csv_is_read_as_its_options_say(spark: SparkSession, tmp_path: Path) -> 
         found = [sorted(map(str, hoodie.open_table(name).scan().to_arrow().to_pylist())) for name in names]
         assert found[0] == found[1]
         assert "a;b" in found[0][0]
+
+
+def test_keys_to_delete_that_say_no_partition_go_from_all_of_them(
+    spark: SparkSession, landing: Path, tmp_path: Path
+) -> None:
+    table = hoodie.create_table(tmp_path / "t", {"id": "int64", "city": "string"}, record_key="id", partition_by="city")
+    table.insert([{"id": n, "city": "oslo" if n % 2 else "rome"} for n in range(6)])
+    folder = tmp_path / "keys"
+    folder.mkdir()
+    for number, lines in enumerate((['{"id": 1}', '{"id": 2, "city": "rome"}'], ['{"id": 3, "city": "oslo"}'])):
+        put(folder, f"{number}.json", "\n".join(lines), at_s=1000 + number)
+    put(folder, "2.csv", "id\n4\n", at_s=2000)
+    result = pyspark_hoodie.ingest(spark, folder, tmp_path / "t", operation="delete", max_files=1)
+    assert [each.rows for each in result.rounds] == [2, 1, 1]
+    assert sorted(hoodie.open_table(tmp_path / "t").scan(["id"]).to_arrow()["id"].to_pylist()) == [0, 5]
