@@ -13,7 +13,7 @@ from hoodie.ingestion.change_logs import KINDS, change_log, creation
 from hoodie.ingestion.queues import QueueSource
 from hoodie.ingestion.run import Plan, rounds
 from hoodie.ingestion.source import Bounds, Source
-from hoodie.ingestion.sources import address_of, events_of, source_of
+from hoodie.ingestion.sources import address_of, events_of, require_limits, source_of
 from hoodie.ingestion.work import EMBEDDED, Work
 from hoodie.model.enums import WriteOperation
 from hoodie.model.ingest_results import IngestResult, IngestRound
@@ -79,8 +79,10 @@ def ingest(
         record_key, partition_by, ordering, table_type, schema: of a table that is created, as `create_table` takes them.
         changes: the source is a change log of a database, whose events become upserts and deletes: "postgres" or "mysql" (Debezium),
             or "dms" (files of AWS DMS).
-        max_files, max_bytes: how much a round takes at most; it takes one file at least. The next round reads the rest.
-        max_rows: the same for a topic, and for a database with a column that grows; rows of one value stay together.
+        max_files, max_bytes: how much a round takes at most of a folder or a queue; it takes one file at least. The next round reads
+            the rest.
+        max_rows: the same for a topic, which `max_bytes` limits as well, and for a database with a column that grows; rows of one
+            value stay together.
         quarantine: put records that cannot be rows into the table's folder `.hoodie/.hoodie_py/quarantine`. False: they raise an
             error.
         continuous: look again every `interval_s` seconds, until the process is stopped.
@@ -123,6 +125,7 @@ def ingest(
         raise OptionError(f"changes={changes!r} needs operation='upsert', not {operation!r}: leave operation out")
     with plain_errors(str(source)):
         own_source = source_of(source, format, source_options)
+        require_limits(own_source, [argument for argument, value in counts.items() if value is not None])
     plan = Plan(
         own_source if changes is None else events_of(own_source),
         name=name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 
@@ -13,6 +13,7 @@ from hoodie.errors import InstantNotFoundError, OptionError
 from hoodie.ingestion.csv_settings import parse_csv_settings
 from hoodie.ingestion.database_connections import is_database
 from hoodie.ingestion.database_options import database_source
+from hoodie.ingestion.databases import DatabaseSource
 from hoodie.ingestion.folders import FolderSource
 from hoodie.ingestion.formats import FORMATS
 from hoodie.ingestion.kafka import KafkaSource
@@ -77,6 +78,26 @@ SOURCES: Mapping[str, Make] = {**dict.fromkeys(FORMATS, _folder), "hudi": _table
 """By the word for the format."""
 KINDS = sorted({*SOURCES, *VALUES})
 """All words for formats; those of a topic are its own."""
+
+
+_OF_FILES, _OF_RECORDS = ("max_files", "max_bytes"), ("max_rows", "max_bytes")
+_LIMITS: Mapping[type, Sequence[str]] = {
+    FolderSource: _OF_FILES,
+    QueueSource: _OF_FILES,
+    KafkaSource: _OF_RECORDS,
+    DatabaseSource: ("max_rows",),
+    TableSource: (),
+}
+
+
+def require_limits(source: Source, given: Iterable[str]) -> None:
+    """Raises OptionError for a limit of rounds that the source does not have; those of the user's own are not known."""
+    limits = _LIMITS.get(type(source))
+    if limits is None:
+        return
+    for name in given:
+        if name not in limits:
+            raise OptionError(f"{name} does not limit a round of {source}; {' or '.join(limits) or 'nothing'} does")
 
 
 def events_of(source: Source) -> Source:

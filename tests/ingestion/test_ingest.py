@@ -552,6 +552,7 @@ def test_a_continuous_run_looks_again_after_a_pause_and_at_once_where_something_
         ({"sql": "SELECT 1 AS id; SELECT 2 AS id"}, "is not one query"),
         ({"sql": "COPY source TO 'x.csv'"}, "is not one query"),
         ({"max_files": "2"}, "max_files='2' is not a whole number of at least 1"),
+        ({"max_rows": 5}, "max_rows does not limit a round of the folder .*; max_files or max_bytes does"),
     ],
 )
 def test_what_makes_no_sense_is_named(landing: Path, given: dict[str, Any], match: str) -> None:
