@@ -21,7 +21,7 @@ def test_any_history_reads_as_the_model_says(kind, ordering, more):
     if not more:
         examples, steps = (5, 24) if kind == "MERGE_ON_READ" else (2, 16)
     elif SOAK:
-        examples, steps = 2000, 60
+        examples, steps = 200, 60
     play(machine, examples, steps)
 
 
