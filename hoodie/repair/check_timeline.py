@@ -300,9 +300,8 @@ def future_plans(look: Inspection) -> Iterator[Hit]:
 
 
 def completions(look: Inspection) -> Iterator[Hit]:
-    """Completed instants whose files state a time of completion that is no moment, that of another one, or in the future."""
+    """Completed instants whose files state a time of completion that is no moment, or in the future."""
     clock = look.context.clock
-    completions: dict[str, Instant] = {}
     for instant in look.snapshot.timeline:
         path = look.context.active.path(instant)
         if instant.completion is None or clock.is_far_ahead(instant.time):
@@ -314,12 +313,6 @@ def completions(look: Inspection) -> Iterator[Hit]:
             continue
         if clock.is_far_ahead(instant.completion):
             yield Hit(f"{path} says that it was completed in the future, so nobody can write", path)
-        elif instant.completion in completions:
-            other = completions[instant.completion]
-            yield Hit(f"{path} says that it was completed when {other} was, so change feeds may pass over it", path)
-        elif instant.completion < instant.time:
-            yield Hit(f"{path} says that it was completed before it began, so change feeds may pass over it", path)
-        completions.setdefault(instant.completion, instant)
 
 
 def foreign_names(look: Inspection) -> Iterator[Hit]:

@@ -131,7 +131,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "completions",
         Level.DAMAGE,
-        "the time of completion in a file's name is no time, in the future, before the instant, or that of another instant",
+        "the time of completion in a file's name is no time or in the future, so no writer can commit",
         _RENAMED,
         check_timeline.completions,
     ),

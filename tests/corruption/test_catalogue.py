@@ -146,16 +146,6 @@ OF_VERSION_9 = {
         "copy is a table itself",
         "command",
     ),
-    "a completion before the beginning": (
-        lambda t: renamed_newest(t, "20200101000000000"),
-        "completed before it began",
-        "copy",
-    ),
-    "a completion of another instant": (
-        lambda t: renamed_newest(t, completions(t)[-2]),
-        "completed when 2.* was",
-        "copy",
-    ),
     "a completion of 2099": (lambda t: renamed_newest(t, FUTURE), "completed in the future", "copy"),
     "a completion that is no moment": (
         lambda t: renamed_newest(t, "20269999999999999"),
@@ -163,10 +153,6 @@ OF_VERSION_9 = {
         "copy",
     ),
 }
-
-
-def completions(table):
-    return sorted(path.name.split("_")[1][:17] for path in (table / ".hoodie/timeline").glob("*_*commit"))
 
 
 def renamed_newest(table, completion):
