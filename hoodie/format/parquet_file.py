@@ -268,9 +268,8 @@ def _another_partition(file: pq.ParquetFile, folder: str) -> str | None:
     if not file.metadata.num_row_groups:
         return None
     column = file.metadata.row_group(0).column(file.schema_arrow.names.index(PARTITION_PATH))
-    statistics: Any = (
-        column.statistics if column.path_in_schema == PARTITION_PATH else None
-    )  # nested ones may come first
+    is_it = column.path_in_schema == PARTITION_PATH  # the fields of structs may come before it
+    statistics: Any = column.statistics if is_it else None
     if statistics is None or not statistics.has_min_max or statistics.min_raw != statistics.max_raw:
         return None
     stated = str(statistics.min_raw.decode(errors="replace"))

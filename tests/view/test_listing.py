@@ -1,9 +1,11 @@
 """A view takes partitions and files from its listing alone."""
 
+import shutil
 from dataclasses import dataclass, field, replace
 
 import pytest
 
+import hoodie
 from hoodie.model.names import HOODIE
 from hoodie.storage.base import Storage
 from hoodie.view.context import TableContext
@@ -79,3 +81,20 @@ def test_the_slices_of_many_partitions_take_no_comparison_of_all_with_all():
     slices = context_of(storage).snapshot().view.latest_slices(map(Path, paths))
     assert [each.group.partition_path for each in slices] == paths
     assert len(compared) < 10 * len(paths)
+
+
+@pytest.mark.parametrize("partition_by", ["part", ["part", "day"]], ids=["a level", "two levels"])
+@pytest.mark.parametrize("inner", [None, "part"], ids=["no partitions", "partitions"])
+def test_a_table_inside_of_a_table_has_none_of_its_rows(partition_by, inner, tmp_path):
+    """Neither where all is listed nor where the folders of some partitions are."""
+    rows = [{"id": n, "part": "a", "day": "b"} for n in range(3)]
+    hoodie.create_table(tmp_path / "inner", record_key="id", partition_by=inner).insert(rows)
+    table = hoodie.create_table(tmp_path / "t", record_key="id", partition_by=partition_by)
+    table.insert(rows)
+    shutil.copytree(tmp_path / "inner", tmp_path / "t" / "copy")
+    table = hoodie.open_table(tmp_path / "t")
+    everything = table._context.listing.all_files()
+    assert [path for path in (*everything.partitions, *everything.files) if path.startswith("copy")] == []
+    assert everything.tables == ["copy"]
+    for where in (None, "part = 'a'", "part >= 'a'", "id >= 0"):
+        assert table.scan(where=where).to_arrow()["id"].to_pylist() == [0, 1, 2]
