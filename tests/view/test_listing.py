@@ -83,6 +83,18 @@ def test_the_slices_of_many_partitions_take_no_comparison_of_all_with_all():
     assert len(compared) < 10 * len(paths)
 
 
+@dataclass(frozen=True)
+class Everywhere:
+    """A choice of all partitions, of which `.hoodie` is none."""
+
+    levels: int
+
+    def leads(self, folders):
+        return [not folder.endswith(HOODIE) for folder in folders]
+
+    wants = leads
+
+
 @pytest.mark.parametrize("partition_by", ["part", ["part", "day"]], ids=["a level", "two levels"])
 @pytest.mark.parametrize("inner", [None, "part"], ids=["no partitions", "partitions"])
 def test_a_table_inside_of_a_table_has_none_of_its_rows(partition_by, inner, tmp_path):
@@ -96,5 +108,8 @@ def test_a_table_inside_of_a_table_has_none_of_its_rows(partition_by, inner, tmp
     everything = table._context.listing.all_files()
     assert [path for path in (*everything.partitions, *everything.files) if path.startswith("copy")] == []
     assert everything.tables == ["copy"]
-    for where in (None, "part = 'a'", "part >= 'a'", "id >= 0"):
+    for levels in (1, 2, 3):
+        chosen = table._context.listing.chosen_files(Everywhere(levels)).found
+        assert [path for path in (*chosen.partitions, *chosen.files) if path.startswith("copy")] == []
+    for where in (None, "part = 'a'", "id >= 0"):
         assert table.scan(where=where).to_arrow()["id"].to_pylist() == [0, 1, 2]
