@@ -346,6 +346,19 @@ def test_filters_by_any_column_find_the_rows(tmp_path, by_older_release):
         assert sorted(lazy.filter(pl.col(name) == value).select("id").collect()["id"]) == expected, name
 
 
+def test_older_files_keep_their_bounds_where_a_column_comes_or_is_widened(tmp_path):
+    table = hoodie.create_table(tmp_path, {"id": "int32", "n": "int32"}, record_key="id")
+    table.insert([{"id": n, "n": n} for n in range(3)])
+    table.publish("delta")
+    table.alter.add_column("new", "long")
+    table.alter.change_type("n", "long")
+    table.publish("delta")
+    log = (tmp_path / FOLDER / f"{1:020}.json").read_text().splitlines()
+    (stats,) = (json.loads(each["add"]["stats"]) for each in map(json.loads, log) if "add" in each)
+    bounds = (stats["minValues"], stats["maxValues"], stats["nullCount"])
+    assert bounds == ({"id": 0, "n": 0}, {"id": 2, "n": 2}, {"id": 0, "n": 0, "new": 3})
+
+
 FEW = ["v6_cow_simple", "v6_mor_pending_compaction", "v9_mor"]
 
 
